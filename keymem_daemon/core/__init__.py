@@ -1,0 +1,1 @@
+"""The rules of the memory. Pure: no I/O, no clock, no randomness, no logging, no async, no numpy."""

@@ -1,0 +1,1 @@
+"""The process: assembly, serving, scheduling, idling, the clock and the logs."""

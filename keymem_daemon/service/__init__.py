@@ -1,0 +1,1 @@
+"""The verbs: one module a use case, async, free of any framework."""
