@@ -1,0 +1,354 @@
+"""The graph of keys and memories as it stands: the projection of the store that everything reads.
+
+One mutator, `apply(change)`, exhaustive over the vocabulary of change. `settle(now)` is the only other thing that moves: it
+takes memories whose time has come out of the active projection, and changes nothing that is stored.
+
+A `draft()` is the same graph with every table laid over the original: rules decide against it, apply what they decided so
+that the next rule sees it, and nothing reaches the original until the store has the changes. It costs what is touched.
+
+No read here walks all memories or all keys.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from typing import TypeVar, assert_never
+
+from keymem_daemon.core.changes import (
+    Change,
+    KeyAdded,
+    KeyChanged,
+    KeyRemoved,
+    LinkRemoved,
+    LinkSet,
+    MemoryAdded,
+    MemoryChanged,
+    MemoryRemoved,
+)
+from keymem_daemon.core.model import Key, Link, Memory, Scope
+from keymem_daemon.core.overlay import Overlay
+from keymem_daemon.core.text import fold, normalized
+
+K = TypeVar("K")
+L = TypeVar("L")
+V = TypeVar("V")
+
+
+class Graph:
+    """Keys, memories and links, with the lookups that the rules and the ranking need.
+
+    ``groups_of`` maps a surface to the merge groups it belongs to whatever its spelling (its stem, its lexicon entry); the
+    keys of one group are found by `keys_in_group`. Raises `ValueError` where a change does not fit the graph:
+    a defect, never a caller's mistake.
+    """
+
+    def __init__(self, groups_of: Callable[[str], Iterable[str]] | None = None) -> None:
+        self._groups_of: Callable[[str], Iterable[str]] = groups_of or (lambda _surface: ())
+        self._memories: MutableMapping[str, Memory] = {}
+        self._keys: MutableMapping[str, Key] = {}
+        self._members: MutableMapping[str, MutableMapping[str, Link]] = {}
+        self._key_links: MutableMapping[str, MutableMapping[str, Link]] = {}
+        self._surfaces: MutableMapping[str, str] = {}
+        self._groups: MutableMapping[str, MutableMapping[str, None]] = {}
+        self._texts: MutableMapping[tuple[str, str], MutableMapping[str, None]] = {}
+        self._referrers: MutableMapping[str, MutableMapping[str, None]] = {}
+        self._active: MutableMapping[str, None] = {}
+        self._counts: MutableMapping[str, MutableMapping[str, int]] = {}
+        self._totals: MutableMapping[str, int] = {}
+        self._namespaces: MutableMapping[str, MutableMapping[str, None]] = {}
+        self._names: MutableMapping[str, str] = {}
+        self._expiries: list[tuple[float, str]] = []
+        self._drafted = False
+
+    # Drafts.
+
+    def draft(self) -> Graph:
+        """A graph that starts as this one and whose changes leave this one alone. Valid until this one changes."""
+        copy = Graph(self._groups_of)
+        copy._drafted = True
+        copy._memories = Overlay(self._memories)
+        copy._keys = Overlay(self._keys)
+        copy._members = Overlay(self._members)
+        copy._key_links = Overlay(self._key_links)
+        copy._surfaces = Overlay(self._surfaces)
+        copy._groups = Overlay(self._groups)
+        copy._texts = Overlay(self._texts)
+        copy._referrers = Overlay(self._referrers)
+        copy._active = Overlay(self._active)
+        copy._counts = Overlay(self._counts)
+        copy._totals = Overlay(self._totals)
+        copy._namespaces = Overlay(self._namespaces)
+        copy._names = Overlay(self._names)
+        return copy
+
+    def _row(self, table: MutableMapping[K, MutableMapping[L, V]], key: K) -> MutableMapping[L, V]:
+        """The writable row of a table of tables: made when absent, laid over the original's in a draft."""
+        row = table.get(key)
+        if row is None:
+            row = table[key] = {}
+        elif self._drafted and not isinstance(row, Overlay) and isinstance(table, Overlay) and not table.owns(key):
+            row = table[key] = Overlay(row)
+        return row
+
+    # Reading.
+
+    @property
+    def memories(self) -> Mapping[str, Memory]:
+        """Every memory by id, active or not."""
+        return self._memories
+
+    @property
+    def keys(self) -> Mapping[str, Key]:
+        """Every key by id."""
+        return self._keys
+
+    def memory(self, memory_id: str) -> Memory | None:
+        """The memory of that id, active or not."""
+        return self._memories.get(memory_id)
+
+    def key(self, key_id: str) -> Key | None:
+        """The key of that id."""
+        return self._keys.get(key_id)
+
+    def key_of_surface(self, surface: str) -> Key | None:
+        """The key that has this string as concept or alias, compared folded."""
+        key_id = self._surfaces.get(fold(surface))
+        return None if key_id is None else self._keys[key_id]
+
+    def key_id_of_folded(self, folded: str) -> str | None:
+        """As `key_of_surface`, for a string that is already folded."""
+        return self._surfaces.get(folded)
+
+    def keys_in_group(self, group: str) -> tuple[str, ...]:
+        """Ids of the keys that have a surface in this merge group, oldest first."""
+        return tuple(self._groups.get(group, ()))
+
+    def members(self, key_id: str) -> Mapping[str, Link]:
+        """Links of a key by memory id, active or not, in order of linking."""
+        return self._members.get(key_id, {})
+
+    def links_of(self, memory_id: str) -> list[Link]:
+        """Links of a memory, the key it is about first."""
+        return sorted(self._key_links.get(memory_id, {}).values(), key=lambda link: (link.position, link.key_id))
+
+    def key_ids_of(self, memory_id: str) -> Iterable[str]:
+        """Ids of a memory's keys in no promised order, without the cost of one."""
+        return self._key_links.get(memory_id, {}).keys()
+
+    def link(self, key_id: str, memory_id: str) -> Link | None:
+        """The link of the pair, if there is one."""
+        return self._members.get(key_id, {}).get(memory_id)
+
+    def is_active(self, memory_id: str) -> bool:
+        """Whether retrieval may see the memory: neither superseded nor, as of the last `settle`, expired."""
+        return memory_id in self._active
+
+    def in_scope(self, memory_id: str, scope: Scope) -> bool:
+        """Whether the memory is active and its namespace is one the read may see."""
+        if memory_id not in self._active:
+            return False
+        return scope is None or fold(self._memories[memory_id].namespace) in scope
+
+    def active_members(self, key_id: str, scope: Scope) -> Iterator[Link]:
+        """Links of a key to the active memories of the scope."""
+        for memory_id, link in self._members.get(key_id, {}).items():
+            if self.in_scope(memory_id, scope):
+                yield link
+
+    def memory_count(self, key_id: str, scope: Scope) -> int:
+        """How many active memories of the scope a key links, without walking them."""
+        if scope is None:
+            return self._totals.get(key_id, 0)
+        counts = self._counts.get(key_id)
+        return 0 if counts is None else sum(counts.get(namespace, 0) for namespace in scope)
+
+    def active_count(self, scope: Scope) -> int:
+        """How many active memories the scope holds."""
+        if scope is None:
+            return len(self._active)
+        return sum(len(self._namespaces.get(namespace, ())) for namespace in scope)
+
+    def active_in(self, namespace: str) -> Iterable[str]:
+        """Ids of the active memories of one folded namespace."""
+        return self._namespaces.get(namespace, {}).keys()
+
+    def namespaces(self) -> dict[str, int]:
+        """Active memories per namespace, by the name it was first written with."""
+        return {self._names[folded]: len(ids) for folded, ids in self._namespaces.items() if ids}
+
+    def same_text(self, namespace: str, content: str) -> Memory | None:
+        """The active memory of the namespace whose normalized text equals this one's."""
+        for memory_id in self._texts.get((fold(namespace), normalized(content)), ()):
+            if memory_id in self._active:
+                return self._memories[memory_id]
+        return None
+
+    def referrers(self, memory_id: str) -> tuple[str, ...]:
+        """Ids of the memories whose ``links`` name this one."""
+        return tuple(self._referrers.get(memory_id, ()))
+
+    def neighbours(self, memory_id: str) -> list[str]:
+        """Ids tied to a memory by ``related_to``, whichever of the two named the other."""
+        memory = self._memories.get(memory_id)
+        linked = memory.links if memory else ()
+        return list(dict.fromkeys((*linked, *self._referrers.get(memory_id, ()))))
+
+    @property
+    def link_count(self) -> int:
+        """Number of links of all memories; walks the keys, so for reports only."""
+        return sum(len(row) for row in self._members.values())
+
+    def all_links(self) -> Iterator[Link]:
+        """Every link, for export and comparison."""
+        for row in self._members.values():
+            yield from row.values()
+
+    # Time.
+
+    def next_expiry(self) -> float | None:
+        """The earliest moment at which `settle` will have something to do."""
+        return self._expiries[0][0] if self._expiries else None
+
+    def settle(self, now: float) -> list[str]:
+        """Take what has expired by ``now`` out of the active projection; returns those ids. Costs what has expired."""
+        gone: list[str] = []
+        while self._expiries and self._expiries[0][0] <= now:
+            expires_at, memory_id = heapq.heappop(self._expiries)
+            memory = self._memories.get(memory_id)
+            if memory is not None and memory.expires_at == expires_at and memory_id in self._active:
+                self._deactivate(memory)
+                gone.append(memory_id)
+        return gone
+
+    def due(self, now: float) -> list[Memory]:
+        """Memories whose time has passed, for the sweep. Walks all memories: maintenance only."""
+        return [m for m in self._memories.values() if m.expires_at is not None and m.expires_at <= now]
+
+    # Changing.
+
+    def apply(self, change: Change) -> None:
+        """Make one change. The only way in which anything here changes."""
+        match change:
+            case MemoryAdded(memory):
+                if memory.id in self._memories:
+                    raise ValueError(f"memory {memory.id} exists")
+                self._put_memory(memory)
+            case MemoryChanged(memory):
+                before = self._memories[memory.id]
+                was_active = before.id in self._active
+                if was_active:
+                    self._deactivate(before)
+                self._unindex_memory(before)
+                same_expiry = before.expires_at == memory.expires_at
+                self._put_memory(memory, scheduled=same_expiry, settled=same_expiry and not was_active)
+            case MemoryRemoved(memory_id):
+                self._remove_memory(memory_id)
+            case KeyAdded(key):
+                if key.id in self._keys:
+                    raise ValueError(f"key {key.id} exists")
+                self._put_key(key)
+            case KeyChanged(key):
+                self._unindex_key(self._keys[key.id])
+                self._put_key(key)
+            case KeyRemoved(key_id):
+                if self._members.get(key_id):
+                    raise ValueError(f"key {key_id} still has memories")
+                self._unindex_key(self._keys.pop(key_id))
+                for table in (self._members, self._counts, self._totals):
+                    table.pop(key_id, None)
+            case LinkSet(link):
+                self._put_link(link)
+            case LinkRemoved(key_id, memory_id):
+                self._remove_link(key_id, memory_id)
+            case _:
+                assert_never(change)
+
+    def _put_memory(self, memory: Memory, *, scheduled: bool = False, settled: bool = False) -> None:
+        self._memories[memory.id] = memory
+        self._names.setdefault(fold(memory.namespace), memory.namespace)
+        self._row(self._texts, (fold(memory.namespace), normalized(memory.content)))[memory.id] = None
+        for linked in memory.links:
+            self._row(self._referrers, linked)[memory.id] = None
+        # What time has put aside stays aside when some other field changes, unless its expiry itself has moved.
+        if memory.superseded_by is None and not (settled and memory.expires_at is not None):
+            self._activate(memory)
+            if memory.expires_at is not None and not scheduled and not self._drafted:
+                heapq.heappush(self._expiries, (memory.expires_at, memory.id))
+
+    def _unindex_memory(self, memory: Memory) -> None:
+        self._drop(self._texts, (fold(memory.namespace), normalized(memory.content)), memory.id)
+        for linked in memory.links:
+            self._drop(self._referrers, linked, memory.id)
+
+    def _remove_memory(self, memory_id: str) -> None:
+        memory = self._memories[memory_id]
+        if self._key_links.get(memory_id):
+            raise ValueError(f"memory {memory_id} still has links")
+        if memory_id in self._active:
+            self._deactivate(memory)
+        self._unindex_memory(memory)
+        self._key_links.pop(memory_id, None)
+        del self._memories[memory_id]
+
+    def _activate(self, memory: Memory) -> None:
+        namespace = fold(memory.namespace)
+        self._active[memory.id] = None
+        self._row(self._namespaces, namespace)[memory.id] = None
+        for key_id in self._key_links.get(memory.id, ()):
+            self._count(key_id, namespace, 1)
+
+    def _deactivate(self, memory: Memory) -> None:
+        namespace = fold(memory.namespace)
+        del self._active[memory.id]
+        self._drop(self._namespaces, namespace, memory.id)
+        for key_id in self._key_links.get(memory.id, ()):
+            self._count(key_id, namespace, -1)
+
+    def _count(self, key_id: str, namespace: str, step: int) -> None:
+        row = self._row(self._counts, key_id)
+        row[namespace] = row.get(namespace, 0) + step
+        if not row[namespace]:
+            del row[namespace]
+        self._totals[key_id] = self._totals.get(key_id, 0) + step
+
+    def _put_key(self, key: Key) -> None:
+        self._keys[key.id] = key
+        for surface in key.surfaces:
+            holder = self._surfaces.setdefault(fold(surface), key.id)
+            if holder != key.id:
+                raise ValueError(f"{surface!r} is key {holder} already")
+            for group in self._groups_of(surface):
+                self._row(self._groups, group)[key.id] = None
+
+    def _unindex_key(self, key: Key) -> None:
+        for surface in key.surfaces:
+            self._surfaces.pop(fold(surface), None)
+            for group in self._groups_of(surface):
+                self._drop(self._groups, group, key.id)
+
+    def _put_link(self, link: Link) -> None:
+        if link.key_id not in self._keys or link.memory_id not in self._memories:
+            raise ValueError(f"link {link.key_id}–{link.memory_id} has no end")
+        row = self._row(self._members, link.key_id)
+        is_new = link.memory_id not in row
+        row[link.memory_id] = link
+        self._row(self._key_links, link.memory_id)[link.key_id] = link
+        if is_new and link.memory_id in self._active:
+            self._count(link.key_id, fold(self._memories[link.memory_id].namespace), 1)
+
+    def _remove_link(self, key_id: str, memory_id: str) -> None:
+        if memory_id not in self._members.get(key_id, {}):
+            raise ValueError(f"no link {key_id}–{memory_id}")
+        self._drop(self._members, key_id, memory_id)
+        self._drop(self._key_links, memory_id, key_id)
+        if memory_id in self._active:
+            self._count(key_id, fold(self._memories[memory_id].namespace), -1)
+
+    def _drop(self, table: MutableMapping[K, MutableMapping[L, V]], key: K, entry: L) -> None:
+        if key not in table:
+            return
+        row = self._row(table, key)
+        row.pop(entry, None)
+        if not row:
+            del table[key]
