@@ -5,7 +5,6 @@ are never identity and give no rights. Only UUIDs are accepted as sessions, so t
 in a header.
 """
 
-# ruff: noqa: PTH - pathlib costs milliseconds at every start
 from __future__ import annotations
 
 import os

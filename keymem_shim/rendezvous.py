@@ -12,7 +12,6 @@ Rules held here:
 * every outcome is a value: `Ready`, `NeedsRestart` or `Unreachable`.
 """
 
-# ruff: noqa: PTH - pathlib costs milliseconds at every start
 from __future__ import annotations
 
 import errno
