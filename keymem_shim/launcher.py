@@ -1,0 +1,248 @@
+"""Starting the daemon: once, detached, whoever else is starting it at the same moment.
+
+A `Launcher` brings a data directory from whatever state it is in to a daemon that answers, or says why not. Its
+outcomes are values: `rendezvous.Ready`, `Forbidden` (starting is switched off), `Failed` (it was tried in vain and may be
+tried again) or `Impossible` (this machine lets us start no process at all).
+
+The race is decided by `start.lock`: its holder asks once more, starts the daemon and waits until it answers; the others
+wait for the same answer. The lock only saves work. That there are never two daemons is the business of the lock which
+each daemon holds for life.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import sys
+import threading
+import time
+
+from keymem_shim import VERSION, http1, rendezvous
+from keymem_shim.identity import daemon_environment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterator
+
+__all__ = ["LAUNCHD_LABEL", "START_LIMIT_S", "SYSTEMD_UNIT", "Failed", "Forbidden", "Impossible", "Launcher"]
+
+START_LIMIT_S = 8.0
+"""How long one attempt waits for a daemon to answer."""
+
+FIRST_PAUSE_S = 0.005
+LONGEST_PAUSE_S = 0.25
+HANDOVER_LIMIT_S = 3.0
+SERVICE_LIMIT_S = 3.0
+
+SYSTEMD_UNIT = "keymemd.service"
+LAUNCHD_LABEL = "org.keymem.keymemd"
+
+
+class Forbidden:
+    """There is no daemon and `KEYMEM_DAEMON_AUTOSTART=false` forbids starting one."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+class Failed:
+    """A daemon was started or waited for, and none answered in time."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+class Impossible:
+    """No process can be started here."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+class Launcher:
+    """Starts the daemon of one data directory; for use by one thread."""
+
+    def __init__(self, directory: str, on_progress: Callable[[], None]) -> None:
+        """`on_progress` is called once per attempt, when it is known that a daemon is there or on its way."""
+        self._directory = directory
+        self._on_progress = on_progress
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def ensure(self) -> rendezvous.Ready | Forbidden | Failed | Impossible:
+        """Return a daemon that answers, starting it if that is allowed; takes about `START_LIMIT_S` at most."""
+        found = rendezvous.probe(self._directory)
+        if isinstance(found, rendezvous.Ready):
+            return found
+        if not rendezvous.flag("DAEMON_AUTOSTART", default=True):
+            if isinstance(found, rendezvous.NeedsRestart):
+                return rendezvous.Ready(found.discovery)
+            return Forbidden(found.reason)
+        try:
+            rendezvous.prepare_data_dir(self._directory)
+            return self._start(time.monotonic() + START_LIMIT_S)
+        except OSError as problem:
+            return Failed(f"the data directory cannot be used: {problem}")
+
+    def _start(self, deadline: float) -> rendezvous.Ready | Failed | Impossible:
+        for _pause in _pauses(deadline):
+            with _start_lock(self._directory) as ours:
+                if ours:
+                    return self._start_alone(deadline)
+            self._on_progress()
+            found = rendezvous.probe(self._directory)
+            if isinstance(found, rendezvous.Ready):
+                return found
+        return Failed(f"another process is starting the daemon, which has not answered for {START_LIMIT_S:.0f} s")
+
+    def _start_alone(self, deadline: float) -> rendezvous.Ready | Failed | Impossible:
+        found = rendezvous.probe(self._directory)
+        if isinstance(found, rendezvous.NeedsRestart):
+            if not _handed_over(self._directory, found.discovery):
+                return rendezvous.Ready(found.discovery)
+        elif isinstance(found, rendezvous.Ready):
+            return found
+        serviced = _service_started(self._directory)
+        ended = 0
+        for pause in _pauses(deadline):
+            if not serviced and not self._running():
+                if self._child is not None:
+                    # It may have met the lock of a daemon that is just ending; give that one time.
+                    ended += 1
+                    time.sleep(min(pause * 2**ended, LONGEST_PAUSE_S))
+                try:
+                    self._child = _spawned(self._directory)
+                except OSError as problem:
+                    return Impossible(f"no process can be started: {problem}")
+            self._on_progress()
+            last = rendezvous.probe(self._directory)
+            if isinstance(last, rendezvous.Ready):
+                return last
+        return Failed(f"the daemon did not answer within {START_LIMIT_S:.0f} s of its start" + self._exit_note())
+
+    def _running(self) -> bool:
+        return self._child is not None and self._child.poll() is None
+
+    def _exit_note(self) -> str:
+        code = self._child.poll() if self._child is not None else None
+        return f"; it ended with code {code}" if code is not None else ""
+
+
+def _pauses(deadline: float) -> Iterator[float]:
+    """Yield before each try and sleep after it, from 5 ms doubling, until the deadline."""
+    pause = FIRST_PAUSE_S
+    while True:
+        yield pause
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return
+        time.sleep(min(pause, left))
+        pause = min(pause * 2, LONGEST_PAUSE_S)
+
+
+@contextlib.contextmanager
+def _start_lock(directory: str) -> Iterator[bool]:
+    """Hold the start lock if it is free; yields whether it is held."""
+    handle = os.open(rendezvous.start_lock_path(directory), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(handle)
+
+
+def _spawned(directory: str) -> subprocess.Popen[bytes]:
+    """Start the daemon in a session of its own, its output in the log; raises `OSError`."""
+    import subprocess  # noqa: PLC0415 - only the shim that starts a daemon pays for it
+
+    path = os.path.join(rendezvous.log_dir(directory), "daemon.log")
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    environment = daemon_environment()
+    environment["KEYMEM_DATA_DIR"] = directory
+    try:
+        child = subprocess.Popen(  # noqa: S603 - our own module, by our own interpreter
+            [sys.executable, "-m", "keymem_daemon", "run", "--started-by", "shim"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd="/",
+            env=environment,
+            start_new_session=True,
+            close_fds=True,
+        )
+    finally:
+        os.close(log)
+    # A daemon that dies while this shim lives must not stay behind as a zombie.
+    threading.Thread(target=child.wait, name="reaper", daemon=True).start()
+    return child
+
+
+def _handed_over(directory: str, discovery: rendezvous.Discovery) -> bool:
+    """Ask an older daemon to finish; True when it is gone, False when it declines or stays."""
+    deadline = time.monotonic() + HANDOVER_LIMIT_S
+    headers = [discovery.authorization(), ("Content-Type", "application/json")]
+    try:
+        connection = http1.Connection(discovery.address, deadline)
+        with contextlib.closing(connection):
+            body = json.dumps({"version": VERSION}).encode()
+            connection.send("POST", "/control/handover", headers, body, deadline)
+            if connection.receive(deadline).status not in (200, 202, 204):
+                return False
+    except OSError:
+        pass
+    for _pause in _pauses(deadline):
+        found = rendezvous.probe(directory)
+        if isinstance(found, rendezvous.Unreachable) or found.discovery.instance != discovery.instance:
+            return True
+    return False
+
+
+def _service_started(directory: str) -> bool:
+    """Ask an installed service unit to start the daemon; False when there is none for this directory or it fails."""
+    if directory != rendezvous.default_data_dir():
+        return False
+    command = _service_command()
+    if command is None:
+        return False
+    import subprocess  # noqa: PLC0415 - as in _spawned
+
+    environment = daemon_environment()
+    if "XDG_RUNTIME_DIR" not in environment and os.path.isdir(f"/run/user/{os.geteuid()}"):
+        # Some clients hand on so little of the environment that systemctl would not find its manager.
+        environment["XDG_RUNTIME_DIR"] = f"/run/user/{os.geteuid()}"
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed words, no input of others
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            timeout=SERVICE_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def _service_command() -> list[str] | None:
+    home = os.path.expanduser("~")
+    if sys.platform == "darwin":
+        if os.path.exists(os.path.join(home, "Library", "LaunchAgents", LAUNCHD_LABEL + ".plist")):
+            return ["launchctl", "kickstart", f"gui/{os.geteuid()}/{LAUNCHD_LABEL}"]
+        return None
+    if os.path.exists(os.path.join(home, ".config", "systemd", "user", SYSTEMD_UNIT)):
+        return ["systemctl", "--user", "start", SYSTEMD_UNIT]
+    return None
