@@ -4,6 +4,9 @@ Shared by shim, hook and rendezvous. One `Connection` carries one exchange at a 
 Every wait has a deadline, given by the caller as a moment of `time.monotonic()`; nothing here reads the clock for any
 other reason, retries, or knows what the bodies mean.
 
+A caller that would rather wait for a slow answer than give up sets `watch`: whenever the peer has been silent for some
+seconds, it is asked whether the peer is still there.
+
 An exchange is `send`, then `receive` (the head), then either `read` (the whole body) or `events` (the `data` of each
 server-sent event, as it arrives). Bodies may come with a length, in chunks or until the peer closes.
 
@@ -22,9 +25,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["OK", "Address", "Answer", "Connection", "ConnectionLost"]
+__all__ = ["NEVER", "OK", "Address", "Answer", "Connection", "ConnectionLost"]
 
 OK = 200
+NEVER = float("inf")
+"""The deadline of a wait that only its peer, `watch` or `abort` ends."""
+
 HEAD_LIMIT = 65_536
 BODY_LIMIT = 32 * 1024 * 1024
 RECEIVE_SIZE = 65_536
@@ -85,25 +91,27 @@ class Answer:
         """The media type, lower case, without parameters."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
-    def read(self, deadline: float, patience: Callable[[], float] | None = None) -> bytes:
-        """Return the whole body; with `patience` the deadline is asked anew before each wait."""
+    def read(self, deadline: float) -> bytes:
+        """Return the whole body."""
         parts: list[bytes] = []
         size = 0
-        while part := self._more(patience() if patience else deadline):
+        while part := self._more(deadline):
             size += len(part)
             if size > BODY_LIMIT:
                 raise ConnectionLost(f"an answer of more than {BODY_LIMIT} bytes")
             parts.append(part)
         return b"".join(parts)
 
-    def events(self, patience: Callable[[], float]) -> Iterator[bytes]:
-        """Yield the data of each event as it arrives; `patience` gives the deadline of the next wait.
+    def skip(self, deadline: float) -> None:
+        """Wait for the end of the body and keep nothing of it."""
+        while self._more(deadline):
+            pass
 
-        Comment lines and event names are left out. Ends when the stream ends.
-        """
+    def events(self, deadline: float) -> Iterator[bytes]:
+        """Yield the data of each event as it arrives, until the stream ends; comments and event names are left out."""
         buffer = b""
         data: list[bytes] = []
-        while part := self._more(patience()):
+        while part := self._more(deadline):
             buffer += part
             if len(buffer) > BODY_LIMIT:
                 raise ConnectionLost(f"an event of more than {BODY_LIMIT} bytes")
@@ -120,7 +128,7 @@ class Answer:
 class Connection:
     """One kept-alive connection; not for use by two threads at once, except that any thread may `abort` it."""
 
-    __slots__ = ("_address", "_buffer", "_reusable", "_socket", "used")
+    __slots__ = ("_address", "_buffer", "_reusable", "_socket", "used", "watch")
 
     def __init__(self, address: Address, deadline: float) -> None:
         self._address = address
@@ -128,6 +136,9 @@ class Connection:
         self._buffer = b""
         self._reusable = True
         self.used = 0
+        """How many requests were sent over it."""
+        self.watch: tuple[float, Callable[[], bool]] | None = None
+        """Seconds of silence, and the question that is asked after them; False means `ConnectionLost`."""
 
     def send(self, method: str, path: str, headers: Iterable[tuple[str, str]], body: bytes, deadline: float) -> None:
         """Send one request. Header values must be printable Latin-1; a line break in one raises `ValueError`."""
@@ -140,18 +151,18 @@ class Connection:
                 raise ValueError("a line break in a header")
         self.used += 1
         self._reusable = False
+        self._socket.settimeout(_left(deadline))
         try:
-            self._socket.settimeout(_left(deadline))
             self._socket.sendall("\r\n".join(head).encode("latin-1") + b"\r\n\r\n" + body)
         except TimeoutError:
             raise
         except OSError as problem:
             raise ConnectionLost(str(problem)) from problem
 
-    def receive(self, deadline: float, patience: Callable[[], float] | None = None) -> Answer:
+    def receive(self, deadline: float) -> Answer:
         """Wait for the head of the answer; interim answers (1xx) are passed over."""
         while True:
-            status, headers = self._head(patience or (lambda: deadline))
+            status, headers = self._head(deadline)
             if status >= OK:
                 break
         return Answer(self, status, headers, self._body(status, headers))
@@ -179,33 +190,41 @@ class Connection:
 
     def _fill(self, deadline: float) -> bool:
         """Add what arrives to the buffer; False at the end of the stream."""
-        try:
-            self._socket.settimeout(_left(deadline))
-            part = self._socket.recv(RECEIVE_SIZE)
-        except TimeoutError:
-            raise
-        except OSError as problem:
-            raise ConnectionLost(str(problem)) from problem
-        self._buffer += part
-        return bool(part)
+        while True:
+            left = _left(deadline)
+            if self.watch is not None:
+                left = self.watch[0] if left is None else min(left, self.watch[0])
+            try:
+                self._socket.settimeout(left)
+                part = self._socket.recv(RECEIVE_SIZE)
+            except TimeoutError:
+                if self.watch is None:
+                    raise
+                if not self.watch[1]():
+                    raise ConnectionLost("the daemon has fallen silent") from None
+            except OSError as problem:
+                raise ConnectionLost(str(problem)) from problem
+            else:
+                self._buffer += part
+                return bool(part)
 
-    def _line(self, patience: Callable[[], float]) -> bytes:
+    def _line(self, deadline: float) -> bytes:
         while b"\n" not in self._buffer:
             if len(self._buffer) > HEAD_LIMIT:
                 raise ConnectionLost("an answer whose head does not end")
-            if not self._fill(patience()):
+            if not self._fill(deadline):
                 raise ConnectionLost("the daemon closed the connection")
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line.removesuffix(b"\r")
 
-    def _head(self, patience: Callable[[], float]) -> tuple[int, dict[str, str]]:
-        version, _, rest = self._line(patience).partition(b" ")
+    def _head(self, deadline: float) -> tuple[int, dict[str, str]]:
+        version, _, rest = self._line(deadline).partition(b" ")
         code = rest[:3]
         if version not in (b"HTTP/1.1", b"HTTP/1.0") or len(code) != 3 or not code.isdigit():
             raise ConnectionLost("an answer that is not HTTP/1.1")
         headers: dict[str, str] = {}
         size = 0
-        while line := self._line(patience):
+        while line := self._line(deadline):
             size += len(line)
             name, colon, value = line.partition(b":")
             if not colon or size > HEAD_LIMIT:
@@ -258,21 +277,21 @@ class Connection:
             if not left:
                 left = self._chunk_size(deadline)
                 if not left:
-                    while self._line(lambda: deadline):
+                    while self._line(deadline):
                         pass
                     done = True
                     self._reusable = keep
                     return b""
             part = self._piece(left, deadline, at_end_ok=False)
             left -= len(part)
-            if not left and self._line(lambda: deadline):
+            if not left and self._line(deadline):
                 raise ConnectionLost("a chunk longer than it said")
             return part
 
         return more
 
     def _chunk_size(self, deadline: float) -> int:
-        text = self._line(lambda: deadline).partition(b";")[0].strip()
+        text = self._line(deadline).partition(b";")[0].strip()
         try:
             size = int(text[:17], 16)
         except ValueError:
@@ -289,8 +308,10 @@ class Connection:
         return part
 
 
-def _left(deadline: float) -> float:
-    """Return the seconds until `deadline`; raises `TimeoutError` when there are none."""
+def _left(deadline: float) -> float | None:
+    """Return the seconds until `deadline`, None for an infinite one; raises `TimeoutError` when there are none."""
+    if deadline == NEVER:
+        return None
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError("timed out")

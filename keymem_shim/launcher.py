@@ -110,10 +110,10 @@ class Launcher:
                 return rendezvous.Ready(found.discovery)
         elif isinstance(found, rendezvous.Ready):
             return found
-        serviced = _service_started(self._directory)
+        service_deadline = time.monotonic() + SERVICE_LIMIT_S if _service_started(self._directory) else 0.0
         ended = 0
         for pause in _pauses(deadline):
-            if not serviced and not self._running():
+            if time.monotonic() >= service_deadline and not self._running():
                 if self._child is not None:
                     # It may have met the lock of a daemon that is just ending; give that one time.
                     ended += 1
@@ -172,7 +172,7 @@ def _spawned(directory: str) -> subprocess.Popen[bytes]:
     environment = daemon_environment()
     environment["KEYMEM_DATA_DIR"] = directory
     try:
-        child = subprocess.Popen(  # noqa: S603 - our own module, by our own interpreter
+        child = subprocess.Popen(
             [sys.executable, "-m", "keymem_daemon", "run", "--started-by", "shim"],
             stdin=subprocess.DEVNULL,
             stdout=log,
