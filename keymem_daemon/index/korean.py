@@ -28,6 +28,7 @@ _LOAD_S: Final = 120.0
 _CACHED_TEXTS: Final = 512
 _CACHED_CHARACTERS: Final = 600
 _ATTEMPTS: Final = 3
+_TEXTS_AT_ONCE: Final = 64
 # Kiwi's search is quadratic in an unbroken run of syllables: a run this long is no word, and is hidden from it.
 LONGEST_RUN: Final = 48
 _UNBROKEN: Final = re.compile(rf"[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]{{{LONGEST_RUN + 1},}}")
@@ -110,16 +111,20 @@ class KiwiApart:
         answer = json.loads(line)
         return [[Morpheme(form, tag, start, length) for form, tag, start, length in morphemes] for morphemes in answer]
 
-    def close(self) -> None:
-        """End the child and wait for it."""
+    def kill(self) -> None:
+        """End the child as the system would."""
         self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        """End the child, wait for it, and let go of its pipes."""
+        self.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 try:
                     pipe.close()
                 except BrokenPipeError:
                     continue
-        self._process.wait()
 
 
 def start_engine() -> Engine:
@@ -207,7 +212,9 @@ class KoreanAnalyzer:
                 if self._engine is None:
                     return None
                 try:
-                    fresh = dict(zip(missing, self._engine.analyse([_hide_long_runs(text) for text in missing]), strict=True))
+                    for start in range(0, len(missing), _TEXTS_AT_ONCE):
+                        part = missing[start : start + _TEXTS_AT_ONCE]
+                        fresh.update(zip(part, self._engine.analyse([_hide_long_runs(text) for text in part]), strict=True))
                 except (OSError, ValueError) as error:
                     self._engine.close()
                     self._engine = None

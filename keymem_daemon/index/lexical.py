@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keymem_daemon.index.tokens import Analysis, QueryToken
+from keymem_daemon.index.vocabulary import Vocabulary, VocabularyChange
 
 Scope = frozenset[str] | None
 _Ints = npt.NDArray[np.int64]
@@ -52,14 +53,6 @@ class TermStatistics(NamedTuple):
 
     df: int
     idf: float
-
-
-@dataclass(frozen=True, slots=True)
-class VocabularyChange:
-    """Words that came into the index (with their terms) and words that left it, since the last call."""
-
-    added: tuple[tuple[str, str], ...]
-    removed: tuple[str, ...]
 
 
 def _id_prefix(doc_id: str) -> int:
@@ -98,20 +91,13 @@ class LexicalIndex:
         self._space_of: dict[str, int] = {}
         self._space_documents: list[int] = [0]
         self._space_length: list[int] = [0]
-        # Terms have postings; words are the surfaces that lead to terms.
+        # Terms have postings; words lead to terms, and the forward index keeps the words of each slot.
         self._term_of: dict[str, int] = {}
         self._terms: list[str] = []
         self._postings: list[array[int]] = []
         self._dead: list[int] = []
         self._free_terms: list[int] = []
-        self._word_of: dict[QueryToken, int] = {}
-        self._words: list[QueryToken] = []
-        self._word_documents: list[int] = []
-        self._word_term: npt.NDArray[np.int32] = np.zeros(64, dtype=np.int32)
-        self._free_words: list[int] = []
-        self._vocabulary: Counter[str] = Counter()
-        self._changed: dict[str, str | None] = {}
-        self._version = 0
+        self._vocabulary = Vocabulary()
 
     def __len__(self) -> int:
         return len(self._slot_of)
@@ -158,14 +144,14 @@ class LexicalIndex:
         self._space_length[space] -= int(self._length[slot])
         self._space[slot] = _NOBODY
         words = np.frombuffer(self._forward[slot], dtype=np.int32)
-        terms: list[int] = np.unique(self._word_term[words]).tolist()
+        terms: list[int] = np.unique(self._vocabulary.terms(words)).tolist()
         self._forward[slot] = b""
         self._ids[slot] = ""
         self._stale_postings[slot] = len(terms)
         if not terms:
             self._free_slots.append(slot)
         for word in words.tolist():
-            self._drop_word(word)
+            self._vocabulary.release(word)
         for term in terms:
             self._dead[term] += 1
             if self._dead[term] * _DEAD_SHARE > len(self._postings[term]):
@@ -205,41 +191,11 @@ class LexicalIndex:
         return number
 
     def _take_word(self, word: QueryToken) -> int:
-        number = self._word_of.get(word)
+        number = self._vocabulary.number(word)
         if number is None:
-            if self._free_words:
-                number = self._free_words.pop()
-                self._words[number] = word
-            else:
-                number = len(self._words)
-                self._words.append(word)
-                self._word_documents.append(0)
-                if number == len(self._word_term):
-                    self._word_term = _doubled(self._word_term)
-            self._word_of[word] = number
-            self._word_term[number] = self._take_term(word.term)
-            if word.word:
-                self._vocabulary[word.surface] += 1
-                self._note_word(word.surface, word.term)
-        self._word_documents[number] += 1
+            number = self._vocabulary.enter(word, self._take_term(word.term))
+        self._vocabulary.hold(number)
         return number
-
-    def _drop_word(self, number: int) -> None:
-        self._word_documents[number] -= 1
-        if self._word_documents[number]:
-            return
-        word = self._words[number]
-        del self._word_of[word]
-        self._free_words.append(number)
-        if word.word:
-            self._vocabulary[word.surface] -= 1
-            if not self._vocabulary[word.surface]:
-                del self._vocabulary[word.surface]
-                self._note_word(word.surface, None)
-
-    def _note_word(self, surface: str, term: str | None) -> None:
-        self._changed[surface] = term
-        self._version += 1
 
     def _sweep(self, term: int) -> None:
         """Drop a term's dead postings; the term itself, and slots that nothing refers to any more, become free."""
@@ -363,7 +319,7 @@ class LexicalIndex:
         numbers = np.array([self._term_of.get(term, -1) for term in terms], dtype=np.int32)
         forwards = [self._forward[self._slot_of[doc_id]] if doc_id in self._slot_of else b"" for doc_id in doc_ids]
         result = np.zeros((len(doc_ids), len(terms)), dtype=np.bool_)
-        held = self._word_term[np.frombuffer(b"".join(forwards), dtype=np.int32)]
+        held = self._vocabulary.terms(np.frombuffer(b"".join(forwards), dtype=np.int32))
         rows = np.repeat(np.arange(len(forwards)), [len(forward) // 4 for forward in forwards])
         order = np.argsort(numbers, kind="stable")
         ordered = numbers[order]
@@ -406,16 +362,12 @@ class LexicalIndex:
     @property
     def vocabulary_version(self) -> int:
         """Grows with every word that comes or goes."""
-        return self._version
+        return self._vocabulary.version
 
     def vocabulary(self) -> Iterator[tuple[str, str]]:
         """The distinct words of the living documents, folded, each with its term."""
-        for word in self._word_of:
-            if word.word:
-                yield word.surface, word.term
+        return iter(self._vocabulary)
 
     def vocabulary_changes(self) -> VocabularyChange:
-        """What came and went since the last call, for the one who keeps the words' vectors. Each word is in one list at most."""
-        changed, self._changed = self._changed, {}
-        added = tuple((word, term) for word, term in changed.items() if term is not None)
-        return VocabularyChange(added, tuple(word for word, term in changed.items() if term is None))
+        """What came and went since the last call, for the one who keeps the words' vectors."""
+        return self._vocabulary.changes()

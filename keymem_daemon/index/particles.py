@@ -19,6 +19,9 @@ _PARTICLES: Final[tuple[str, ...]] = tuple(
         reverse=True,
     ),
 )
+_AFTER_CONSONANT: Final = frozenset("은을과이으아")
+_AFTER_VOWEL: Final = frozenset("는를와가랑라야여")
+_RIEUL: Final = 8
 
 
 def is_particle(word: str) -> bool:
@@ -26,10 +29,29 @@ def is_particle(word: str) -> bool:
     return word in _PARTICLES
 
 
+def ends_closed(word: str) -> bool:
+    """Whether the last Hangul syllable of ``word`` ends in a consonant."""
+    return _final(word) > 0
+
+
+def _final(word: str) -> int:
+    return (ord(word[-1]) - ord("가")) % 28 if "가" <= word[-1] <= "힣" else 0
+
+
+def _may_follow(noun: str, particle: str) -> bool:
+    # Half of the particles have two forms, one after a consonant and one after a vowel: 사과 is not 사 + 과.
+    final = _final(noun)
+    if particle[0] in _AFTER_CONSONANT:
+        return final > 0
+    if particle[0] in _AFTER_VOWEL:
+        return final == 0
+    return particle[0] != "로" or final in {0, _RIEUL}
+
+
 def bare_noun(word: str) -> str:
-    """``word`` without its longest trailing particle, if at least two syllables are left (one for a word of two)."""
+    """``word`` without its longest trailing particle, if two syllables are left (or one, of a word of two)."""
     for particle in _PARTICLES:
         left = len(word) - len(particle)
-        if left >= min(2, len(word) - 1) and left > 0 and word.endswith(particle):
+        if left >= min(2, len(word) - 1) and left > 0 and word.endswith(particle) and _may_follow(word[:left], particle):
             return word[:left]
     return word

@@ -25,7 +25,7 @@ ENGLISH: Final[frozenset[str]] = frozenset(
     more most much many few less least several
     let lets get gets got getting please im ive id youre theyre hes shes thats whats
     etc eg ie vs
-    http https www
+    www
     """.split(),
 )
 

@@ -25,7 +25,7 @@ from snowballstemmer.english_stemmer import EnglishStemmer
 from keymem_daemon.core.text import fold
 from keymem_daemon.index import scripts, stopwords
 from keymem_daemon.index.korean import LONGEST_RUN, KoreanAnalyzer, Morpheme
-from keymem_daemon.index.particles import bare_noun, is_particle
+from keymem_daemon.index.particles import bare_noun, ends_closed, is_particle
 from keymem_daemon.index.sentences import sentences
 
 __all__ = ["Analysis", "QueryToken", "Tokenizer", "sentences"]
@@ -342,7 +342,7 @@ def _hangul_by_morphemes(text: str, start: int, end: int, morphemes: Sequence[Mo
     noun = text[start:stop]
     if count > 1 and any(morpheme.tag not in {"MAG", "IC", "NNB", "NP"} for morpheme in morphemes[:count]):
         tokens.append(QueryToken(noun, noun))
-    if count == 1 and morphemes[0].tag == "NNP" and len(noun) > 2 and noun.endswith("이") and _closed(noun[-2]):
+    if count == 1 and morphemes[0].tag == "NNP" and len(noun) > 2 and noun.endswith("이") and ends_closed(noun[:-1]):
         # The 이 that an informal name takes: 하은이 is 하은.
         tokens.append(QueryToken(noun[:-1], noun[:-1]))
     number = re.search(r"\d+$", text[max(0, start - 8) : start]) if morphemes and morphemes[0].tag in {"NNB", "NR"} else None
@@ -353,11 +353,6 @@ def _hangul_by_morphemes(text: str, start: int, end: int, morphemes: Sequence[Mo
     tokens.extend(QueryToken(form, form) for form in content)
     nouns = ((start, stop),) if tokens and noun and noun not in stopwords.KOREAN else ()
     return _Piece(start, end, tuple(dict.fromkeys(tokens)), nouns, opens=True, closes=stop == end)
-
-
-def _closed(syllable: str) -> bool:
-    """Whether a Hangul syllable ends in a consonant."""
-    return "가" <= syllable <= "힣" and (ord(syllable) - ord("가")) % 28 > 0
 
 
 def _noun_runs(text: str, pieces: Sequence[_Piece]) -> Iterator[list[tuple[int, int, str | None]]]:
