@@ -13,6 +13,8 @@ DIRECTORY_MODE: Final = 0o700
 FILE_MODE: Final = 0o600
 BACKUPS_KEPT: Final = 5
 
+_COMPANIONS: Final = (".part", "-wal", "-shm", "-journal")
+
 
 def private_directory(path: Path) -> None:
     """Make ``path`` if need be and close it to everybody else, whatever the umask. Leaves alone what is not ours to close."""
@@ -86,7 +88,33 @@ def copy_database(db: sqlite3.Connection, path: Path) -> None:
 
 def automatic_backups(database: Path) -> list[Path]:
     """Backups that the store made by itself, oldest first."""
-    return sorted(path for path in database.parent.glob(f"{database.name}.bak.*") if not path.name.endswith(".part"))
+    return sorted(
+        path for path in database.parent.glob(f"{database.name}.bak.*") if not path.name.endswith(_COMPANIONS)
+    )
+
+
+def damaged_databases(database: Path) -> list[Path]:
+    """Databases that were found damaged and kept, oldest first."""
+    return sorted(
+        path for path in database.parent.glob(f"{database.name}.damaged-*") if not path.name.endswith(_COMPANIONS)
+    )
+
+
+def damaged_rows(database: Path) -> list[Path]:
+    """Files of rows that were set aside, oldest first."""
+    return sorted(database.parent.glob("damaged-*.jsonl"))
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Give ``path`` other content, whole or not at all."""
+    part = path.with_name(f"{path.name}.part")
+    private_file(part)
+    with part.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+    sync_directory(path.parent)
 
 
 def prune_backups(database: Path) -> None:

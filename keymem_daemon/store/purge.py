@@ -1,18 +1,27 @@
 """Forgetting for good: where a text can still be after its record is gone, and how it goes from there.
 
-In the transaction that removes a memory its text leaves history, recorded responses and the vector cache (`scrub`), and the
-purge is noted as pending. What remains are bytes: older frames of the write-ahead log. `checkpoint` empties it;
-only then is the note removed. A process killed in between finishes when the database is opened next.
+1. In the transaction that removes a memory its text leaves history, recorded responses and the vector cache (`scrub`), and the
+   purge is noted as pending, by ids.
+2. What remains are bytes: older frames of the write-ahead log (`checkpoint` empties it) and unused parts of pages
+   (`clear_bytes`).
+3. Copies that the store made by itself, before a migration or when something was damaged, are treated likewise (`purge_copies`).
+4. Then the note is removed. A process killed in between finishes when the database is opened next.
 
-The note holds ids and hashes, never a text.
+Copies that a person made are theirs and stay as they are.
 """
 
 from __future__ import annotations
 
+import json
+import mmap
 import sqlite3
+from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 from keymem_daemon.core.changes import Commit, KeyRemoved, MemoryRemoved
+from keymem_daemon.store.files import automatic_backups, damaged_databases, damaged_rows, database_files, replace_file
 from keymem_daemon.store.records import (
     KEY_COLUMNS,
     UnsoundRow,
@@ -22,8 +31,9 @@ from keymem_daemon.store.records import (
     vector_key,
 )
 from keymem_daemon.store.redact import redacted, removed_ids
+from keymem_daemon.store.slack import NotScrubbable, clear_slack
 
-PURGED: str = '{"purged":true}'
+PURGED: Final = '{"purged":true}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,58 +72,62 @@ def _surfaces(row: tuple[str, ...] | None) -> tuple[str, ...]:
         return (row[1],)
 
 
-def scrub(db: sqlite3.Connection, what: Removed) -> None:
+def scrub(db: sqlite3.Connection, what: Removed) -> list[str]:
     """Take ``what`` out of history, recorded responses and the vector cache. Part of the caller's transaction.
 
-    A text that another memory or key has in its own right stays in that one's history.
+    Returns the ids that the texts ever had. A text that another memory or key has in its own right stays in that one's history.
     """
-    for identity in what.ids:
-        _purge_changes(
-            db, db.execute("SELECT seq, commit_seq FROM changes WHERE entity_id = ?", (identity,)).fetchall()
-        )
+    ids = dict.fromkeys(what.ids)
     for text in what.texts:
         found = db.execute(
-            "SELECT seq, commit_seq FROM changes WHERE trace = ? "
-            "AND entity_id NOT IN (SELECT id FROM memories WHERE id = entity_id) "
-            "AND entity_id NOT IN (SELECT id FROM keys WHERE id = entity_id)",
+            "SELECT DISTINCT entity_id FROM changes WHERE trace = ? "
+            "AND NOT EXISTS (SELECT 1 FROM memories WHERE id = entity_id) "
+            "AND NOT EXISTS (SELECT 1 FROM keys WHERE id = entity_id)",
             (trace_of(text),),
-        ).fetchall()
-        _purge_changes(db, found)
-    _redact_responses(db, what)
+        )
+        ids.update((identity, None) for (identity,) in found.fetchall())
+    for identity in ids:
+        _purge_changes(db, identity)
+    _redact_responses(db, [*ids, *(encoded(text) for text in what.texts)], what.texts)
     spaces = [space for (space,) in db.execute("SELECT seq FROM spaces")]
     db.executemany(
         "DELETE FROM vectors WHERE space = ? AND text_hash = ?",
         [(space, vector_key(text)) for space in spaces for text in what.texts],
     )
+    return list(ids)
 
 
-def _purge_changes(db: sqlite3.Connection, found: list[tuple[int, int]]) -> None:
-    db.executemany(
+def _purge_changes(db: sqlite3.Connection, identity: str) -> None:
+    db.execute(
+        "UPDATE commits SET note = NULL WHERE note IS NOT NULL AND seq IN (SELECT commit_seq FROM changes WHERE entity_id = ?)",
+        (identity,),
+    )
+    db.execute(
         "UPDATE changes SET trace = NULL, before = CASE WHEN before IS NULL THEN NULL ELSE ? END, "
-        "after = CASE WHEN after IS NULL THEN NULL ELSE ? END WHERE seq = ?",
-        [(PURGED, PURGED, seq) for seq, _commit_seq in found],
-    )
-    db.executemany(
-        "UPDATE commits SET note = NULL WHERE seq = ? AND note IS NOT NULL", [(commit,) for _seq, commit in found]
+        "after = CASE WHEN after IS NULL THEN NULL ELSE ? END WHERE entity_id = ?",
+        (PURGED, PURGED, identity),
     )
 
 
-def _redact_responses(db: sqlite3.Connection, what: Removed) -> None:
-    mentions = [*what.ids, *(encoded(text) for text in what.texts)]
+def _redact_responses(db: sqlite3.Connection, mentions: Collection[str], texts: Collection[str]) -> None:
     for seq, response in db.execute("SELECT seq, response FROM requests").fetchall():
         if any(mention in response for mention in mentions):
-            db.execute("UPDATE requests SET response = ? WHERE seq = ?", (redacted(response, what.texts), seq))
+            db.execute("UPDATE requests SET response = ? WHERE seq = ?", (redacted(response, texts), seq))
 
 
-def mark_pending(db: sqlite3.Connection, what: Removed) -> None:
+def mark_pending(db: sqlite3.Connection, ids: Collection[str]) -> None:
     """Note, in the caller's transaction, that the bytes are still to go."""
-    traces = [trace_of(text) for text in what.texts]
-    db.execute("INSERT INTO purges (ids, traces) VALUES (?, ?)", (encoded(what.ids), encoded(traces)))
+    db.execute("INSERT INTO purges (ids) VALUES (?)", (encoded(list(ids)),))
 
 
-def is_pending(db: sqlite3.Connection) -> bool:
-    """Whether a purge was begun and not finished."""
-    return db.execute("SELECT 1 FROM purges LIMIT 1").fetchone() is not None
+def pending(db: sqlite3.Connection) -> list[str]:
+    """Ids of what is to go: a purge was begun and not finished."""
+    return [identity for (ids,) in db.execute("SELECT ids FROM purges") for identity in json.loads(ids)]
+
+
+def clear_pending(db: sqlite3.Connection) -> None:
+    """The bytes are gone. Part of the caller's transaction."""
+    db.execute("DELETE FROM purges")
 
 
 def checkpoint(db: sqlite3.Connection) -> None:
@@ -123,6 +137,58 @@ def checkpoint(db: sqlite3.Connection) -> None:
         raise sqlite3.OperationalError("the write-ahead log is being read by another process")
 
 
-def clear_pending(db: sqlite3.Connection) -> None:
-    """The bytes are gone. Part of the caller's transaction."""
-    db.execute("DELETE FROM purges")
+def clear_bytes(database: Path) -> None:
+    """Zero what no row uses in a database that is closed."""
+    clear_slack(database)
+
+
+def purge_copies(database: Path, ids: Collection[str]) -> list[str]:
+    """Take what had these ids out of the copies that the store made by itself; returns what to tell the operator.
+
+    A copy in which that cannot be done is deleted: a promise to forget comes before a copy that nobody asked for.
+    """
+    needles = [identity.encode() for identity in ids]
+    problems: list[str] = []
+    for path in damaged_rows(database):
+        lines = path.read_bytes().splitlines(keepends=True)
+        kept = [line for line in lines if not any(needle in line for needle in needles)]
+        if len(kept) != len(lines):
+            replace_file(path, b"".join(kept))
+    for path in (*automatic_backups(database), *damaged_databases(database)):
+        if not any(_holds(file, needles) for file in database_files(path)):
+            continue
+        try:
+            _purge_copy(path, ids)
+        except (sqlite3.Error, OSError, NotScrubbable) as error:
+            for file in database_files(path):
+                file.unlink(missing_ok=True)
+            problems.append(f"{path.name} was deleted: what was forgotten could not be taken out of it ({error})")
+    return problems
+
+
+def _holds(path: Path, needles: Collection[bytes]) -> bool:
+    if not path.exists() or not path.stat().st_size:
+        return False
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return any(content.find(needle) >= 0 for needle in needles)
+
+
+def _purge_copy(path: Path, ids: Collection[str]) -> None:
+    db = sqlite3.connect(path, isolation_level=None)
+    try:
+        db.execute("PRAGMA secure_delete = ON")
+        db.execute("PRAGMA journal_mode = DELETE")
+        (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise sqlite3.DatabaseError(verdict)
+        db.execute("BEGIN IMMEDIATE")
+        for identity in ids:
+            _purge_changes(db, identity)
+            db.execute("DELETE FROM links WHERE memory_id = ? OR key_id = ?", (identity, identity))
+            db.execute("DELETE FROM memories WHERE id = ?", (identity,))
+            db.execute("DELETE FROM keys WHERE id = ?", (identity,))
+            db.execute("UPDATE requests SET response = 'null' WHERE instr(response, ?)", (identity,))
+        db.execute("COMMIT")
+    finally:
+        db.close()
+    clear_slack(path)

@@ -110,8 +110,7 @@ TABLES: Final = (
     """
     CREATE TABLE purges (
         seq INTEGER PRIMARY KEY,
-        ids TEXT NOT NULL,
-        traces TEXT NOT NULL
+        ids TEXT NOT NULL
     )
     """,
     """

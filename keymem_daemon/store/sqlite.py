@@ -14,6 +14,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar, assert_never
 
@@ -35,7 +36,8 @@ from keymem_daemon.ports import ChangeRecord, Clock, StoreReport
 from keymem_daemon.store import purge
 from keymem_daemon.store.files import copy_database, database_files
 from keymem_daemon.store.loading import Loading
-from keymem_daemon.store.opening import Opened, opened
+from keymem_daemon.store.migrate import NewerSchema
+from keymem_daemon.store.opening import Opened, connected, is_damage, opened, primary_code, reopened_after_damage
 from keymem_daemon.store.records import (
     KEY_COLUMNS,
     LINK_COLUMNS,
@@ -114,22 +116,37 @@ class SqliteStore:
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
         self._clock = clock
-        self._synchronous = ""
+        self._problems: list[str] = []
         with _storage_errors():
-            self._file: Opened = opened(path, clock)
-            self._db: sqlite3.Connection = self._file.db
-            self._problems: list[str] = list(self._file.problems)
+            self._use(opened(path, clock))
             self._last_write_at = self._last_commit_at()
-        if purge.is_pending(self._db) and not self._file.read_only:
-            self._finish_purge()
+        self._finish_interrupted_purge()
 
     # The graph.
 
     def load(self) -> Iterator[Change]:
+        loading = Loading(self._db, self._path, self._clock, read_only=self._file.read_only)
         with _storage_errors():
-            loading = Loading(self._db, self._path, self._clock, read_only=self._file.read_only)
-            yield from loading.changes()
+            try:
+                yield from loading.changes()
+            except sqlite3.DatabaseError as error:
+                if not is_damage(error) or self._file.read_only:
+                    raise
+                self._recover()
+                loading.db = self._db
+                yield from loading.changes()
         self._problems.extend(loading.problems)
+
+    def _recover(self) -> None:
+        """Work on what can be read of a file that turned out to be damaged. Rows keep their numbers, so reading can go on."""
+        self._db.close()
+        self._use(reopened_after_damage(self._path, self._clock))
+
+    def _use(self, file: Opened) -> None:
+        self._file = file
+        self._db = file.db
+        self._synchronous = ""
+        self._problems.extend(file.problems)
 
     def commit(self, commits: Sequence[Commit], *, durable: bool = True) -> None:
         if not commits:
@@ -154,8 +171,7 @@ class SqliteStore:
                 (commit.request_id, commit.at, commit.response or "null"),
             )
         if removed is not None:
-            purge.scrub(self._db, removed)
-            purge.mark_pending(self._db, removed)
+            purge.mark_pending(self._db, purge.scrub(self._db, removed))
 
     def _apply(self, change: Change, *, keep_before: bool) -> _Entry | None:
         """Carry out one change; the history entry of what it did, if it did something and history is kept."""
@@ -244,14 +260,33 @@ class SqliteStore:
     def purge(self, memory_ids: Sequence[str], surfaces: Sequence[str]) -> None:
         removed = purge.Removed(tuple(memory_ids), tuple(surfaces))
         with self._transaction(durable=True):
-            purge.scrub(self._db, removed)
-            purge.mark_pending(self._db, removed)
+            purge.mark_pending(self._db, purge.scrub(self._db, removed))
         self._finish_purge()
 
+    def _finish_interrupted_purge(self) -> None:
+        if self._file.read_only:
+            return
+        try:
+            with _storage_errors():
+                unfinished = purge.pending(self._db)
+            if unfinished:
+                self._finish_purge()
+        except StorageFailed as error:
+            self._problems.append(
+                f"texts that were forgotten may still be in the files: {error.message}; a restart tries again"
+            )
+
     def _finish_purge(self) -> None:
+        """Have the bytes of what was scrubbed leave every file. The file is closed for a moment: nobody else reads it."""
         with _storage_errors():
-            self._set_synchronous("FULL")
+            ids = purge.pending(self._db)
             purge.checkpoint(self._db)
+            self._db.close()
+            try:
+                purge.clear_bytes(self._path)
+            finally:
+                self._use(replace(self._file, db=connected(self._path), problems=()))
+            self._problems.extend(purge.purge_copies(self._path, ids))
         with self._transaction(durable=True):
             purge.clear_pending(self._db)
 
@@ -362,11 +397,10 @@ def _storage_errors() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", None)
-        if code is not None and code & 0xFF == sqlite3.SQLITE_READONLY:
+        if primary_code(error) == sqlite3.SQLITE_READONLY:
             raise ReadOnly(str(error)) from error
         raise StorageFailed(str(error)) from error
-    except (OSError, ValueError, OverflowError) as error:
+    except (NewerSchema, OSError, ValueError, OverflowError) as error:
         raise StorageFailed(str(error)) from error
 
 
