@@ -1,0 +1,137 @@
+"""The vector indexes against plain numpy, on arbitrary histories."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keymem_daemon.index.vectors import Matrix, VectorIndex, WordVectors
+
+DIMENSIONS = 16
+NAMES = [f"n{number}" for number in range(80)]
+History = list[tuple[str, int | None]]
+HISTORIES = st.lists(
+    st.tuples(st.sampled_from(NAMES), st.one_of(st.none(), st.integers(min_value=0, max_value=200))), max_size=150
+)
+
+
+def _vector(seed: int) -> Matrix:
+    raw = np.random.default_rng(seed).standard_normal(DIMENSIONS).astype(np.float32)
+    unit: Matrix = raw / np.linalg.norm(raw)
+    return unit
+
+
+def _final(history: History) -> dict[str, int]:
+    final: dict[str, int] = {}
+    for name, seed in history:
+        if seed is None:
+            final.pop(name, None)
+        else:
+            final[name] = seed
+    return final
+
+
+def _rounded(rows: list[list[tuple[str, float]]]) -> list[list[tuple[str, float]]]:
+    return [[(name, round(cosine, 5)) for name, cosine in row] for row in rows]
+
+
+@settings(deadline=None)
+@given(HISTORIES)
+def test_a_vector_index_that_lived_equals_one_built_anew(history: History) -> None:
+    live = VectorIndex(DIMENSIONS)
+    for name, seed in history:
+        if seed is None:
+            live.remove(name)
+        else:
+            live.upsert(name, _vector(seed) * 3)
+    final = _final(history)
+    rebuilt = VectorIndex(DIMENSIONS)
+    for name, seed in final.items():
+        rebuilt.upsert(name, _vector(seed))
+    queries = np.stack([_vector(seed) for seed in range(3)])
+    assert len(live) == len(final)
+    assert [[n for n, _ in row] for row in live.search(queries, 7, 0.1)] == [
+        [n for n, _ in row] for row in rebuilt.search(queries, 7, 0.1)
+    ]
+    for row, query in zip(live.search(queries, 7, 0.1), queries, strict=True):
+        exact = sorted((-round(float(_vector(seed) @ query), 5), name) for name, seed in final.items())
+        assert [round(cosine, 5) for _, cosine in row] == pytest.approx([-c for c, _ in exact if c <= -0.1][:7], abs=2e-5)
+    assert live.similarities(["missing", *final], queries[0]).tolist() == pytest.approx(
+        [0.0, *(float(_vector(seed) @ queries[0]) for seed in final.values())], abs=1e-5
+    )
+
+
+@settings(deadline=None)
+@given(HISTORIES)
+def test_word_vectors_that_lived_equal_those_built_anew(history: History) -> None:
+    live = WordVectors(DIMENSIONS)
+    for name, seed in history:
+        if seed is None:
+            live.remove(name)
+        else:
+            live.upsert(name, _vector(seed))
+    rebuilt = WordVectors(DIMENSIONS)
+    final = _final(history)
+    rebuilt.upsert_many({name: _vector(seed) for name, seed in final.items()})
+    queries = np.stack([_vector(seed) for seed in range(3)])
+    assert _rounded(live.expand(queries, 5, 0.2)) == _rounded(rebuilt.expand(queries, 5, 0.2))
+    assert live.missing(NAMES) == [name for name in NAMES if name not in final]
+
+
+def test_word_cosines_are_within_half_a_hundredth_of_exact() -> None:
+    source = np.random.default_rng(1)
+    vectors = source.standard_normal((3000, 512)).astype(np.float32)
+    vectors[1500:] += 2 * vectors[0]
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    words = WordVectors(512)
+    words.upsert_many({f"w{row}": vector for row, vector in enumerate(vectors)})
+    for row, found in enumerate(words.expand(vectors[:5], limit=3000, minimum=-1.0)):
+        assert len(found) == 3000
+        for name, cosine in found:
+            assert cosine == pytest.approx(float(vectors[int(name[1:])] @ vectors[row]), abs=0.005)
+
+
+def test_refused_words_do_not_take_the_place_of_others() -> None:
+    words = WordVectors(DIMENSIONS)
+    base = _vector(0)
+    words.upsert_many({f"w{row:03}": base + 0.001 * row * _vector(row + 1) for row in range(500)})
+    accepted = words.expand(base, limit=8, minimum=0.5, accept=lambda word: int(word[1:]) % 100 == 99)
+    assert {name for name, _ in accepted[0]} <= {"w099", "w199", "w299", "w399", "w499"}
+    assert "w099" in {name for name, _ in accepted[0]}
+    everything = words.expand(base, limit=500, minimum=0.5)[0]
+    assert accepted[0] == [pair for pair in everything if int(pair[0][1:]) % 100 == 99][:8]
+
+
+@pytest.mark.parametrize("bad", [np.zeros(DIMENSIONS), np.full(DIMENSIONS, np.nan), np.ones(3)])
+def test_a_vector_without_a_direction_is_refused_and_changes_nothing(bad: Matrix) -> None:
+    index, words = VectorIndex(DIMENSIONS), WordVectors(DIMENSIONS)
+    with pytest.raises(ValueError, match="vector"):
+        index.upsert("a", bad)
+    with pytest.raises(ValueError, match="vector"):
+        words.upsert("a", bad)
+    assert len(index) == len(words) == 0
+
+
+def test_ties_are_ordered_by_name_and_limits_hold() -> None:
+    index = VectorIndex(DIMENSIONS)
+    for name in ("c", "a", "b"):
+        index.upsert(name, _vector(1))
+    assert [name for name, _ in index.search(_vector(1), 2)[0]] == ["a", "b"]
+    assert index.search(_vector(1), 0) == [[]]
+    assert VectorIndex(DIMENSIONS).search(_vector(1), 3) == [[]]
+    assert index.search(np.empty((0, DIMENSIONS)), 3) == []
+    with pytest.raises(ValueError, match="dimensions"):
+        index.search(np.ones(3), 1)
+
+
+def test_a_returned_vector_is_a_copy() -> None:
+    index = VectorIndex(DIMENSIONS)
+    index.upsert("a", _vector(1))
+    vector = index.vector("a")
+    assert vector is not None
+    vector[:] = 0
+    assert index.search(_vector(1), 1)[0][0][1] == pytest.approx(1.0)
+    index.clear()
+    assert index.vector("a") is None
