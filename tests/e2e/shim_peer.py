@@ -8,7 +8,7 @@ The big imports stand inside `serve`: of twenty processes that start at once, ni
 `echo {text}` · `slow {seconds}` · `add {text}` (appends to `peer.store`, exactly once per request id, then answers) ·
 `die {mark}` (commits like `add`, then ends the process without an answer the first time a mark is seen) · `loud` (prints).
 
-Run as `python shim_peer.py DATA_DIR [--version V]`; `install` puts it where the shim looks for the daemon.
+Asked for `stdio` it ends at once. Run as `python shim_peer.py DATA_DIR [--version V]`; `install` puts it where the shim looks for the daemon.
 """
 
 # ruff: noqa: ANN401, PLC0415
@@ -179,6 +179,8 @@ def serve(directory: Path, version: str) -> None:
 
 
 def main() -> None:
+    if "stdio" in sys.argv:
+        return
     directory = Path(sys.argv[1])
     version = sys.argv[sys.argv.index("--version") + 1] if "--version" in sys.argv else VERSION
     lock = os.open(rendezvous.lock_path(str(directory)), os.O_RDWR | os.O_CREAT, 0o600)
