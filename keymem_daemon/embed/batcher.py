@@ -76,7 +76,9 @@ class MicroBatcher:
     @property
     def waiting(self) -> int:
         """Texts that are queued and not yet being embedded."""
-        return sum(len(request.texts) - request.asked for queue in (self._foreground, self._background) for request in queue)
+        return sum(
+            len(request.texts) - request.asked for queue in (self._foreground, self._background) for request in queue
+        )
 
     async def load(self) -> None:
         """Load the model on the worker thread."""
@@ -132,7 +134,9 @@ class MicroBatcher:
         return await request.done
 
     def _is_small(self, texts: Sequence[str]) -> bool:
-        return self._encoder.ready and len(texts) <= INLINE_TEXTS and all(len(text) <= INLINE_CHARACTERS for text in texts)
+        return (
+            self._encoder.ready and len(texts) <= INLINE_TEXTS and all(len(text) <= INLINE_CHARACTERS for text in texts)
+        )
 
     def _next_chunk(self) -> None:
         self._timer = None
@@ -181,7 +185,9 @@ class MicroBatcher:
                 queue.popleft()
         return chunk
 
-    def _finish(self, chunk: Sequence[tuple[_Request, Sequence[str]]], texts: Sequence[str], work: asyncio.Future[Matrix]) -> None:
+    def _finish(
+        self, chunk: Sequence[tuple[_Request, Sequence[str]]], texts: Sequence[str], work: asyncio.Future[Matrix]
+    ) -> None:
         self._busy = False
         if work.cancelled():
             for request, _ in chunk:

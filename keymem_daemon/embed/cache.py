@@ -49,7 +49,9 @@ def unpack(packed: bytes, dimensions: int) -> Matrix | None:
 class VectorCache:
     """Least recently used vectors in memory, bounded by bytes, before a persistent store. Used from the event loop only."""
 
-    def __init__(self, store: VectorStore | None = None, store_thread: Executor | None = None, memory_bytes: int = MEMORY_BYTES) -> None:
+    def __init__(
+        self, store: VectorStore | None = None, store_thread: Executor | None = None, memory_bytes: int = MEMORY_BYTES
+    ) -> None:
         """``store_thread`` runs every call of ``store``; without it they run on the default executor."""
         self._store = store
         self._store_thread = store_thread

@@ -67,7 +67,10 @@ class KiwiHere:
     def analyse(self, texts: Sequence[str]) -> list[list[Morpheme]]:
         """The morphemes of each text."""
         return [
-            [Morpheme(token.lemma, str(token.tag).partition("-")[0], token.start, token.len) for token in self._kiwi.tokenize(text)]
+            [
+                Morpheme(token.lemma, str(token.tag).partition("-")[0], token.start, token.len)
+                for token in self._kiwi.tokenize(text)
+            ]
             for text in texts
         ]
 
@@ -214,7 +217,9 @@ class KoreanAnalyzer:
                 try:
                     for start in range(0, len(missing), _TEXTS_AT_ONCE):
                         part = missing[start : start + _TEXTS_AT_ONCE]
-                        fresh.update(zip(part, self._engine.analyse([_hide_long_runs(text) for text in part]), strict=True))
+                        fresh.update(
+                            zip(part, self._engine.analyse([_hide_long_runs(text) for text in part]), strict=True)
+                        )
                 except (OSError, ValueError) as error:
                     self._engine.close()
                     self._engine = None

@@ -276,7 +276,9 @@ class LexicalIndex:
         ranked = sorted(zip((-scores).tolist(), (self._ids[slot] for slot in slots.tolist()), strict=True))[:limit]
         return Scores([name for _, name in ranked], np.array([-score for score, _ in ranked], dtype=np.float32))
 
-    def score(self, doc_ids: Sequence[str], weighted: Mapping[str, float], scope: Scope = None) -> npt.NDArray[np.float32]:
+    def score(
+        self, doc_ids: Sequence[str], weighted: Mapping[str, float], scope: Scope = None
+    ) -> npt.NDArray[np.float32]:
         """The scores that `search` would give these documents, in their order; 0 for one that is not in the scope."""
         totals = self._accumulate(weighted, scope)
         slots = [self._slot_of.get(doc_id, -1) for doc_id in doc_ids]
@@ -300,7 +302,9 @@ class LexicalIndex:
                 totals[slots] += (weight * _idf(documents, len(slots))) * frequency / (frequency + norm)
         return totals
 
-    def _cut(self, slots: npt.NDArray[np.intp], scores: npt.NDArray[np.float32], limit: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:
+    def _cut(
+        self, slots: npt.NDArray[np.intp], scores: npt.NDArray[np.float32], limit: int
+    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float32]]:
         """Leave out what cannot be among the first ``limit``, by score and then by id, without looking at ids one by one."""
         if len(slots) <= limit:
             return slots, scores
@@ -342,7 +346,9 @@ class LexicalIndex:
     def documents_with_all(self, terms: Sequence[str], scope: Scope = None) -> list[str]:
         """Documents of the scope that have every one of ``terms``, by id; none for no term."""
         numbers = [self._term_of.get(term) for term in dict.fromkeys(terms)]
-        known = sorted((number for number in numbers if number is not None), key=lambda number: len(self._postings[number]))
+        known = sorted(
+            (number for number in numbers if number is not None), key=lambda number: len(self._postings[number])
+        )
         if not known or len(known) < len(numbers):
             return []
         allowed = self._allowed(scope)

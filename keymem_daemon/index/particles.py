@@ -52,6 +52,11 @@ def bare_noun(word: str) -> str:
     """``word`` without its longest trailing particle, if two syllables are left (or one, of a word of two)."""
     for particle in _PARTICLES:
         left = len(word) - len(particle)
-        if left >= min(2, len(word) - 1) and left > 0 and word.endswith(particle) and _may_follow(word[:left], particle):
+        if (
+            left >= min(2, len(word) - 1)
+            and left > 0
+            and word.endswith(particle)
+            and _may_follow(word[:left], particle)
+        ):
             return word[:left]
     return word

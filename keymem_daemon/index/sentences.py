@@ -78,7 +78,9 @@ def _says_something(piece: str) -> bool:
 
 def _bounded(sentence: str) -> Iterator[str]:
     while len(sentence) > MAX_CHARACTERS:
-        cut = max((gap.end() for gap in _SOFT.finditer(sentence, MAX_CHARACTERS // 2, MAX_CHARACTERS)), default=MAX_CHARACTERS)
+        cut = max(
+            (gap.end() for gap in _SOFT.finditer(sentence, MAX_CHARACTERS // 2, MAX_CHARACTERS)), default=MAX_CHARACTERS
+        )
         piece, sentence = sentence[:cut].strip(), sentence[cut:].strip()
         if _says_something(piece):
             yield piece

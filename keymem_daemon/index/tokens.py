@@ -45,8 +45,13 @@ _RUN: Final = re.compile(
     rf"|(?P<word>#\d+(?!\w)|[A-Za-z]\+\+(?!\w)|(?<![^\W_])[CFcf]#(?!\w)|{_CHAR}+(?:{_JOINT}{_CHAR}+)*)",
 )
 _HANGUL: Final = re.compile(f"[{scripts.HANGUL}]")
-_SUBRUN: Final = re.compile(rf"(?P<han>[{scripts.HAN}]+)|(?P<katakana>[{scripts.KATAKANA}]+)|(?P<hiragana>[{scripts.HIRAGANA}]+)")
-_CLUSTER: Final = re.compile(rf".[{scripts.MARKS}\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u17b4-\u17d3]*", re.DOTALL)
+_SUBRUN: Final = re.compile(
+    rf"(?P<han>[{scripts.HAN}]+)|(?P<katakana>[{scripts.KATAKANA}]+)|(?P<hiragana>[{scripts.HIRAGANA}]+)"
+)
+_CLUSTER: Final = re.compile(
+    rf".[{scripts.MARKS}\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u17b4-\u17d3]*",
+    re.DOTALL,
+)
 
 _VERSION: Final = re.compile(r"[vV]?\d+(?:\.\d+)+(?:[-+.]?[0-9A-Za-z]+)*")
 _AMOUNT: Final = re.compile(r"\d{1,3}(?:,\d{3})+")
@@ -61,7 +66,9 @@ _IS_CAMEL: Final = re.compile(r"(?=.*(?:[a-z][A-Z]|[A-Z]{2,}[a-z]{2}))[A-Za-z0-9
 _NUMBERED: Final = re.compile(r"([A-Za-z]{3,})\d+")
 
 # Kiwi's parts of speech. A noun as written may be made of these …
-_NOMINAL: Final = frozenset({"NNG", "NNP", "NNB", "NR", "NP", "XPN", "XSN", "XR", "MM", "SL", "SH", "SN", "UN", "IC", "MAG"})
+_NOMINAL: Final = frozenset(
+    {"NNG", "NNP", "NNB", "NR", "NP", "XPN", "XSN", "XR", "MM", "SL", "SH", "SN", "UN", "IC", "MAG"}
+)
 # … and these are terms of their own.
 _CONTENT: Final = frozenset({"NNG", "NNP", "NR", "XR", "VV", "VA", "MAG", "UN", "SH", "SL", "SN"})
 _PREDICATE: Final = frozenset({"VV", "VA"})
@@ -128,7 +135,14 @@ class Tokenizer:
         """The analyses of several documents, with one question to the Korean analyser for all of them."""
         cleaned = [_clean(text) for text in texts]
         return [
-            Analysis(tuple(QueryToken(fold(token.surface), token.term, token.word) for piece in pieces for token in piece.tokens), provisional)
+            Analysis(
+                tuple(
+                    QueryToken(fold(token.surface), token.term, token.word)
+                    for piece in pieces
+                    for token in piece.tokens
+                ),
+                provisional,
+            )
             for pieces, provisional in self._read(cleaned)
         ]
 
@@ -178,7 +192,10 @@ class Tokenizer:
             provisional = morphemes is None
             answers = dict(zip(hangul, morphemes or (), strict=morphemes is not None))
         korean = frozenset(hangul)
-        return [(list(self._pieces(text, answers.get(place))), provisional and place in korean) for place, text in enumerate(texts)]
+        return [
+            (list(self._pieces(text, answers.get(place))), provisional and place in korean)
+            for place, text in enumerate(texts)
+        ]
 
     def _pieces(self, text: str, morphemes: Sequence[Morpheme] | None) -> Iterator[_Piece]:
         cursor = 0
@@ -198,7 +215,14 @@ class Tokenizer:
                 case "ideographs":
                     yield _ideographs(text, start, end)
                 case "unspaced":
-                    yield _Piece(start, end, tuple(_pairs(_CLUSTER.findall(run.group()))), ((start, end),), opens=True, closes=True)
+                    yield _Piece(
+                        start,
+                        end,
+                        tuple(_pairs(_CLUSTER.findall(run.group()))),
+                        ((start, end),),
+                        opens=True,
+                        closes=True,
+                    )
                 case _:
                     tokens = self._word(run.group())
                     clitic = _CLITIC.fullmatch(run.group())
@@ -317,7 +341,9 @@ def _ideographs(text: str, start: int, end: int) -> _Piece:
     words = frozenset(nouns)
     if end - start == 1:
         tokens.append(QueryToken(text[start:end], fold(text[start:end])))
-    tokens.extend(QueryToken(text[at : at + 2], fold(text[at : at + 2]), (at, at + 2) in words) for at in range(start, end - 1))
+    tokens.extend(
+        QueryToken(text[at : at + 2], fold(text[at : at + 2]), (at, at + 2) in words) for at in range(start, end - 1)
+    )
     return _Piece(start, end, tuple(tokens), tuple(nouns), opens=False, closes=False)
 
 
@@ -345,11 +371,15 @@ def _hangul_by_morphemes(text: str, start: int, end: int, morphemes: Sequence[Mo
     if count == 1 and morphemes[0].tag == "NNP" and len(noun) > 2 and noun.endswith("이") and ends_closed(noun[:-1]):
         # The 이 that an informal name takes: 하은이 is 하은.
         tokens.append(QueryToken(noun[:-1], noun[:-1]))
-    number = re.search(r"\d+$", text[max(0, start - 8) : start]) if morphemes and morphemes[0].tag in {"NNB", "NR"} else None
+    number = (
+        re.search(r"\d+$", text[max(0, start - 8) : start]) if morphemes and morphemes[0].tag in {"NNB", "NR"} else None
+    )
     if number is not None and count:
         counted = number.group() + morphemes[0].form
         tokens.append(QueryToken(counted, counted))
-    content = (morpheme.form for morpheme in morphemes if morpheme.tag in _CONTENT and morpheme.form not in stopwords.KOREAN)
+    content = (
+        morpheme.form for morpheme in morphemes if morpheme.tag in _CONTENT and morpheme.form not in stopwords.KOREAN
+    )
     tokens.extend(QueryToken(form, form) for form in content)
     nouns = ((start, stop),) if tokens and noun and noun not in stopwords.KOREAN else ()
     return _Piece(start, end, tuple(dict.fromkeys(tokens)), nouns, opens=True, closes=stop == end)

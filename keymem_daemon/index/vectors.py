@@ -232,7 +232,9 @@ class WordVectors:
             return [_best(self._words, row, limit, minimum) for row in cosines]
         return [self._accepted(row, limit, minimum, accept) for row in cosines]
 
-    def _accepted(self, cosines: Matrix, limit: int, minimum: float, accept: Callable[[str], bool]) -> list[tuple[str, float]]:
+    def _accepted(
+        self, cosines: Matrix, limit: int, minimum: float, accept: Callable[[str], bool]
+    ) -> list[tuple[str, float]]:
         asked = max(4 * limit, 32)
         while True:
             ranked = _best(self._words, cosines, asked, minimum)

@@ -21,6 +21,10 @@ SCOPES: list[Scope] = [None, frozenset({"home"}), frozenset({"home", "work"}), f
 Document = tuple[str, list[str]]
 
 
+def _seeded(seed: int) -> random.Random:
+    return random.Random(seed)  # noqa: S311 - a corpus that can be made again, not a secret
+
+
 def _analysis(words: Sequence[str]) -> Analysis:
     # Two surfaces of one term, and a token that is no word: what the tokenizer makes of plurals and of pairs of characters.
     tokens = [QueryToken(word + "s" if place % 2 else word, word, word != "w0") for place, word in enumerate(words)]
@@ -47,7 +51,7 @@ def _reference(documents: dict[str, Document], query: Sequence[str], scope: Scop
 
 
 def _corpus(seed: int) -> dict[str, Document]:
-    source = random.Random(seed)
+    source = _seeded(seed)
     vocabulary = [f"term{number}" for number in range(source.randint(5, 300))]
     return {
         f"{source.getrandbits(48):012x}": (
@@ -64,7 +68,7 @@ def test_scores_equal_those_of_bm25s_in_every_scope(seed: int) -> None:
     index = LexicalIndex()
     for doc_id, (space, words) in documents.items():
         index.add(doc_id, space, Analysis.of_terms(words))
-    source = random.Random(seed)
+    source = _seeded(seed)
     for scope in SCOPES:
         query = list(dict.fromkeys(source.choice(source.choice(list(documents.values()))[1]) for _ in range(4)))
         expected = _reference(documents, query, scope)
@@ -121,9 +125,13 @@ class LiveIndex(RuleBasedStateMachine):
         assert live.doc_ids == fresh.doc_ids
         assert np.array_equal(live.scores, fresh.scores)
         assert self.index.term_statistics(list(query), scope) == rebuilt.term_statistics(list(query), scope)
-        assert set(live.doc_ids) <= {doc_id for doc_id, (space, _) in self.documents.items() if scope is None or space in scope}
+        assert set(live.doc_ids) <= {
+            doc_id for doc_id, (space, _) in self.documents.items() if scope is None or space in scope
+        }
         # A scope scores as if nothing outside it existed.
-        alone = _index({doc_id: entry for doc_id, entry in self.documents.items() if scope is None or entry[0] in scope})
+        alone = _index(
+            {doc_id: entry for doc_id, entry in self.documents.items() if scope is None or entry[0] in scope}
+        )
         only = alone.search(query, None, limit)
         assert live.doc_ids == only.doc_ids
         assert np.array_equal(live.scores, only.scores)
@@ -132,7 +140,9 @@ class LiveIndex(RuleBasedStateMachine):
     @rule(terms=st.lists(st.sampled_from([*WORDS, "unknown"]), max_size=4), scope=st.sampled_from(SCOPES))
     def look(self, terms: list[str], scope: Scope) -> None:
         asked = [*self.documents, "missing"]
-        expected = [set(terms) & set(self.documents[doc_id][1]) if doc_id in self.documents else set() for doc_id in asked]
+        expected = [
+            set(terms) & set(self.documents[doc_id][1]) if doc_id in self.documents else set() for doc_id in asked
+        ]
         assert self.index.matches(asked, terms) == expected
         inside = [doc_id for doc_id, (space, _) in self.documents.items() if scope is None or space in scope]
         holders = [doc_id for doc_id in inside if terms and set(terms) <= set(self.documents[doc_id][1])]
@@ -156,7 +166,9 @@ class LiveIndex(RuleBasedStateMachine):
         for scope in SCOPES:
             inside = [space for space, _ in self.documents.values() if scope is None or space in scope]
             assert self.index.document_count(scope) == len(inside)
-        assert self.index.stale_documents() == sorted(doc_id for doc_id, (_, words) in self.documents.items() if "w11" in words)
+        assert self.index.stale_documents() == sorted(
+            doc_id for doc_id, (_, words) in self.documents.items() if "w11" in words
+        )
 
 
 TestLiveIndex = LiveIndex.TestCase
@@ -165,7 +177,7 @@ TestLiveIndex.settings = settings(max_examples=60, stateful_step_count=40, deadl
 
 def test_churn_does_not_grow_the_index() -> None:
     index = LexicalIndex()
-    source = random.Random(7)
+    source = _seeded(7)
     for turn in range(6000):
         words = [f"t{int(source.expovariate(0.02))}" for _ in range(12)]
         index.add(f"{turn % 100:012x}", "home", Analysis.of_terms(words))

@@ -57,7 +57,9 @@ def test_a_vector_index_that_lived_equals_one_built_anew(history: History) -> No
     ]
     for row, query in zip(live.search(queries, 7, 0.1), queries, strict=True):
         exact = sorted((-round(float(_vector(seed) @ query), 5), name) for name, seed in final.items())
-        assert [round(cosine, 5) for _, cosine in row] == pytest.approx([-c for c, _ in exact if c <= -0.1][:7], abs=2e-5)
+        assert [round(cosine, 5) for _, cosine in row] == pytest.approx(
+            [-c for c, _ in exact if c <= -0.1][:7], abs=2e-5
+        )
     assert live.similarities(["missing", *final], queries[0]).tolist() == pytest.approx(
         [0.0, *(float(_vector(seed) @ queries[0]) for seed in final.values())], abs=1e-5
     )

@@ -158,7 +158,15 @@ def test_documents_read_by_the_fallback_are_stale_until_they_are_read_again(toke
 
 @pytest.mark.parametrize(
     ("word", "noun"),
-    [("동건이는", "동건"), ("학교에서는", "학교"), ("나는", "나"), ("사과", "사과"), ("은", "은"), ("서울에서부터", "서울에서"), ("뉴턴의", "뉴턴")],
+    [
+        ("동건이는", "동건"),
+        ("학교에서는", "학교"),
+        ("나는", "나"),
+        ("사과", "사과"),
+        ("은", "은"),
+        ("서울에서부터", "서울에서"),
+        ("뉴턴의", "뉴턴"),
+    ],
 )
 def test_the_fallback_takes_the_longest_particle_off(word: str, noun: str) -> None:
     assert bare_noun(word) == noun

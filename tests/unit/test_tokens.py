@@ -36,7 +36,9 @@ def test_a_document_keeps_repetitions_and_a_query_does_not(tokenizer: Tokenizer)
         ("python3", "python3", {"python"}),
     ],
 )
-def test_an_identifier_is_a_term_as_a_whole_and_in_parts(tokenizer: Tokenizer, text: str, whole: str, parts: set[str]) -> None:
+def test_an_identifier_is_a_term_as_a_whole_and_in_parts(
+    tokenizer: Tokenizer, text: str, whole: str, parts: set[str]
+) -> None:
     terms = tokenizer.terms(f"see {text}.")
     assert whole in terms
     assert parts <= set(terms)
