@@ -1,0 +1,73 @@
+"""One call of a verb, whoever asked: parsed, in its session's order, once, within its time, counted.
+
+The MCP server and the HTTP paths both end here; what differs between them is how a request is read and an answer written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+
+from keymem_daemon.api.arguments import Arguments, parsed
+from keymem_daemon.api.door import Door
+from keymem_daemon.api.errors import defect
+from keymem_daemon.api.identity import Claims
+from keymem_daemon.api.metrics import Metrics
+from keymem_daemon.api.order import SessionOrder
+from keymem_daemon.api.tools import Verb
+from keymem_daemon.api.work import SharedWork
+from keymem_daemon.core.errors import KeymemError, Unavailable
+from keymem_daemon.core.model import Actor
+from keymem_daemon.service.caller import Caller
+
+__all__ = ["Calls"]
+
+READ_DEADLINE_S: Final = 20.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Everything a call passes through."""
+
+    door: Door
+    order: SessionOrder
+    work: SharedWork
+    metrics: Metrics
+
+    async def call(self, verb: Verb, raw: object, claims: Claims, actor: Actor) -> dict[str, Any]:
+        """The result of ``verb``; raises `KeymemError` and nothing else."""
+        started = time.perf_counter()
+        outcome = "ok"
+        try:
+            return await self._answered(verb, raw, claims, actor)
+        except KeymemError as error:
+            outcome = error.code
+            raise
+        except Exception as problem:
+            outcome = "defect"
+            logger.exception("%s failed", verb.name)
+            raise defect() from problem
+        finally:
+            self.metrics.count(verb.name, outcome, time.perf_counter() - started)
+
+    async def _answered(self, verb: Verb, raw: object, claims: Claims, actor: Actor) -> dict[str, Any]:
+        given = parsed(verb.arguments, raw)
+        caller = Caller(actor=actor, request_id=claims.request_id)
+        if verb.writes:
+            return await self.work.run(claims.request_id, lambda: self._in_turn(verb, given, claims, caller))
+        try:
+            async with asyncio.timeout(READ_DEADLINE_S):
+                return await self._in_turn(verb, given, claims, caller)
+        except TimeoutError:
+            raise Unavailable(
+                f"{verb.name} took longer than {READ_DEADLINE_S:.0f} seconds", "Try again, with a narrower query."
+            ) from None
+
+    async def _in_turn(self, verb: Verb, given: Arguments, claims: Claims, caller: Caller) -> dict[str, Any]:
+        async with self.order.turn(claims.session, claims.seq, claims.floor, writes=verb.writes):
+            return await verb.handler(await self.door.engine(), caller, given)

@@ -1,0 +1,60 @@
+"""The way to the engine, which opens after the daemon already listens.
+
+Requests that need it wait here, for a bounded time; what can be said without it never does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from keymem_daemon.core.errors import Unavailable
+from keymem_daemon.service.engine import Engine
+
+__all__ = ["Door"]
+
+
+class Door:
+    """Closed until `open` or `fail`, then for good. ``wait_s`` bounds what a request waits."""
+
+    def __init__(self, wait_s: float = 25.0) -> None:
+        self._wait_s = wait_s
+        self._engine: Engine | None = None
+        self._problem: str | None = None
+        self._decided = asyncio.Event()
+
+    def open(self, engine: Engine) -> None:
+        """The engine is ready."""
+        self._engine = engine
+        self._decided.set()
+
+    def fail(self, problem: str) -> None:
+        """There will be no engine, and why."""
+        self._problem = problem
+        self._decided.set()
+
+    @property
+    def problem(self) -> str | None:
+        """Why there is no engine, if there will be none."""
+        return self._problem
+
+    def opened(self) -> Engine | None:
+        """The engine if it is ready now."""
+        return self._engine
+
+    def counts(self) -> dict[str, int] | None:
+        """How many keys, memories and links there are, or ``None`` while nobody can tell."""
+        return None if self._engine is None else self._engine.counts()
+
+    async def engine(self) -> Engine:
+        """The engine, once it is ready; raises `Unavailable`."""
+        if self._engine is None:
+            try:
+                async with asyncio.timeout(self._wait_s):
+                    await self._decided.wait()
+            except TimeoutError:
+                raise Unavailable("the store is still being opened", "Try again in a moment.") from None
+        if self._engine is None:
+            raise Unavailable(
+                f"the store could not be opened: {self._problem}", "Run `keymemd doctor`; it says how to mend this."
+            )
+        return self._engine

@@ -1,0 +1,57 @@
+"""The composition root: the one place that names concrete classes."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from keymem_daemon.core.lexicon import load_lexicon
+from keymem_daemon.core.profiles import profile_for, with_overrides
+from keymem_daemon.embed.builtin import BuiltinEncoder
+from keymem_daemon.index.korean import KoreanAnalyzer
+from keymem_daemon.ports import Clock
+from keymem_daemon.runtime.clock import new_id
+from keymem_daemon.service.engine import Engine
+from keymem_daemon.settings import Settings
+from keymem_daemon.store.sqlite import SqliteStore
+
+__all__ = ["STORE_FILE", "Assembled", "assemble"]
+
+STORE_FILE: Final = "keymem.db"
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """An engine that is not open yet, and what had to be said while putting it together."""
+
+    engine: Engine
+    problems: tuple[str, ...]
+
+
+async def assemble(settings: Settings, clock: Clock) -> Assembled:
+    """The engine that ``settings`` ask for. Opens the store's file; raises `StorageFailed` when that cannot be."""
+    problems: list[str] = []
+    if settings.embedding_backend != "builtin":
+        problems.append(
+            f"the embedding backend {settings.embedding_backend} is not part of this version; the builtin encoder is in force"
+        )
+    encoder = BuiltinEncoder()
+    profile, known = profile_for(encoder.backend, encoder.model)
+    if not known:
+        problems.append(f"no thresholds are known for {encoder.model}; those of {profile.name} are in force")
+    profile, refused = with_overrides(profile, settings.threshold_overrides)
+    store = await asyncio.to_thread(SqliteStore, Path(settings.data_dir) / STORE_FILE, clock)
+    engine = Engine(
+        store=store,
+        encoder=encoder,
+        light_encoder=encoder,
+        korean=KoreanAnalyzer(),
+        lexicon=await asyncio.to_thread(load_lexicon),
+        profile=profile,
+        settings=settings,
+        clock=clock,
+        new_id=new_id,
+    )
+    return Assembled(engine, (*problems, *refused))

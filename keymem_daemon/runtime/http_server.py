@@ -1,0 +1,110 @@
+"""uvicorn, made patient with sessions and impatient with everybody else.
+
+What differs from its own behaviour: no polling (an idle daemon sleeps), signals are the runtime's, and a connection that does not
+bring a whole request head within `HEAD_S` is closed, so that slow connections cannot use up the file descriptors.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from keymem_daemon.runtime.publish import Listening
+
+__all__ = ["HttpServer"]
+
+HEAD_S: Final = 10.0
+KEEP_ALIVE_S: Final = 75
+CONNECTIONS: Final = 900
+GRACE_S: Final = 1
+
+
+class _BoundedProtocol(H11Protocol):
+    """Closes a connection on which a request head has begun, or is due first, and does not end in time."""
+
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
+        super().connection_made(transport)
+        self._expect_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        cycle: Any = self.cycle
+        if cycle is None or cycle.response_complete:
+            self._expect_head()
+        else:
+            self._stop_expecting()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_expecting()
+        super().connection_lost(exc)
+
+    def _expect_head(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_S, self._give_up)
+
+    def _stop_expecting(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _give_up(self) -> None:
+        self._head_timer = None
+        if not self.transport.is_closing():
+            self.transport.close()
+
+
+class HttpServer(uvicorn.Server):
+    """Serves ``app`` on sockets that are open already; ``on_listening`` is called once requests are answered."""
+
+    def __init__(self, app: ASGIApp, on_listening: Callable[[], None]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=_BoundedProtocol,
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                proxy_headers=False,
+                limit_concurrency=CONNECTIONS,
+                timeout_keep_alive=KEEP_ALIVE_S,
+                timeout_graceful_shutdown=GRACE_S,
+            )
+        )
+        self._on_listening = on_listening
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Stop accepting, finish what is in flight and return from `run_on`."""
+        self.should_exit = True
+        self._stopping.set()
+
+    async def run_on(self, listening: Listening) -> None:
+        """Serve until `stop`."""
+        await self.serve(sockets=list(listening.sockets))
+
+    async def startup(self, sockets: Any = None) -> None:  # noqa: ANN401 - as in the base class
+        """Start, then say so."""
+        await super().startup(sockets=sockets)
+        if self.started:
+            self._on_listening()
+
+    async def main_loop(self) -> None:
+        """Sleep until told to stop."""
+        await self.on_tick(0)
+        await self._stopping.wait()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to the runtime."""
+        yield
