@@ -28,6 +28,8 @@ from typing import Any
 from keymem_shim import VERSION, rendezvous
 
 PEER = Path(__file__).resolve()
+STOP = "peer.stop"
+"""A file of this name in the data directory ends every peer of that directory, those that are still starting too."""
 
 
 def install(folder: Path) -> Path:
@@ -129,8 +131,14 @@ def serve(directory: Path, version: str) -> None:
         asyncio.get_running_loop().call_later(0.2, os._exit, 0)
         return JSONResponse({"ok": True})
 
+    def leave_when_told() -> None:
+        if (directory / STOP).exists():
+            os._exit(0)
+        asyncio.get_running_loop().call_later(0.2, leave_when_told)
+
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        leave_when_told()
         async with server.session_manager.run():
             yield
 

@@ -48,6 +48,8 @@ RECORD = {
 def data(tmp_path: Path) -> Iterator[Path]:
     directory = tmp_path / "data"
     yield directory
+    directory.mkdir(exist_ok=True)
+    (directory / shim_peer.STOP).touch()
     shim_session.end_daemon(directory)
 
 
