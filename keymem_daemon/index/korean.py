@@ -18,17 +18,17 @@ import subprocess
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, Protocol
 
-State = Literal["unloaded", "loading", "ready", "failed"]
+State = Literal["unloaded", "loading", "ready", "failed", "closed"]
 
-_ANSWER_S: Final = 5.0
+_ANSWER_S: Final = 3.0
 _LOAD_S: Final = 120.0
 _CACHED_TEXTS: Final = 512
 _CACHED_CHARACTERS: Final = 600
 _ATTEMPTS: Final = 3
-_TEXTS_AT_ONCE: Final = 64
+_CHARACTERS_AT_ONCE: Final = 8_000
 # Kiwi's search is quadratic in an unbroken run of syllables: a run this long is no word, and is hidden from it.
 LONGEST_RUN: Final = 48
 _UNBROKEN: Final = re.compile(rf"[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]{{{LONGEST_RUN + 1},}}")
@@ -83,7 +83,8 @@ class KiwiApart:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "keymem_daemon.index.korean_worker"],
+            # -P: a module that lies in the current directory must not be imported.
+            [sys.executable, "-P", "-m", "keymem_daemon.index.korean_worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -154,7 +155,7 @@ class KoreanAnalyzer:
 
     @property
     def state(self) -> State:
-        """Where it stands; ``failed`` is final."""
+        """Where it stands; ``failed`` and ``closed`` are final."""
         return self._state
 
     @property
@@ -168,8 +169,15 @@ class KoreanAnalyzer:
         return self._state == "ready"
 
     def when_ready(self, call: Callable[[], None]) -> None:
-        """Call this each time the analyser becomes ready, on the thread that loaded it. A daemon re-analyses stale documents then."""
-        self._listeners.append(call)
+        """Call this each time the analyser becomes ready, on the thread that loaded it, and at once if it is ready now.
+
+        A daemon has its loop re-analyse the stale documents then.
+        """
+        with self._lock:
+            self._listeners.append(call)
+            ready = self._state == "ready"
+        if ready:
+            call()
 
     def load(self) -> None:
         """Begin to load, and return at once. Does nothing when it is loaded, loading or beyond hope."""
@@ -193,7 +201,8 @@ class KoreanAnalyzer:
                 return
             self._engine = engine
             self._state = "ready"
-        for call in self._listeners:
+            listeners = list(self._listeners)
+        for call in listeners:
             call()
 
     def _give_up(self, reason: str) -> None:
@@ -215,11 +224,9 @@ class KoreanAnalyzer:
                 if self._engine is None:
                     return None
                 try:
-                    for start in range(0, len(missing), _TEXTS_AT_ONCE):
-                        part = missing[start : start + _TEXTS_AT_ONCE]
-                        fresh.update(
-                            zip(part, self._engine.analyse([_hide_long_runs(text) for text in part]), strict=True)
-                        )
+                    for part in _portions(missing):
+                        hidden = [_hide_long_runs(text) for text in part]
+                        fresh.update(zip(part, self._engine.analyse(hidden), strict=True))
                 except (OSError, ValueError) as error:
                     self._engine.close()
                     self._engine = None
@@ -243,7 +250,19 @@ class KoreanAnalyzer:
             if self._engine is not None:
                 self._engine.close()
             self._engine = None
-            self._state = "failed"
+            self._state = "closed"
+
+
+def _portions(texts: Sequence[str]) -> Iterator[list[str]]:
+    """``texts`` in order, in lists that one answer covers well within its time."""
+    portion: list[str] = []
+    for text in texts:
+        portion.append(text)
+        if sum(map(len, portion)) >= _CHARACTERS_AT_ONCE:
+            yield portion
+            portion = []
+    if portion:
+        yield portion
 
 
 def _hide_long_runs(text: str) -> str:

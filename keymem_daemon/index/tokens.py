@@ -30,7 +30,7 @@ from keymem_daemon.index.sentences import sentences
 
 __all__ = ["Analysis", "QueryToken", "Tokenizer", "sentences"]
 
-_CACHED_WORDS: Final = 50_000
+_CACHED_WORDS: Final = 20_000
 _LONGEST_TERM: Final = 128
 _PHRASE_WORDS: Final = 4
 
@@ -119,6 +119,7 @@ class Tokenizer:
         self._stemmer = EnglishStemmer()
         self._stemming = threading.Lock()
         self._words: dict[str, tuple[QueryToken, ...]] = {}
+        self._folded: dict[QueryToken, QueryToken] = {}
 
     def ready_for(self, text: str) -> bool:
         """Whether this text would be analysed for good. If not, the analyser has now begun to load."""
@@ -135,16 +136,18 @@ class Tokenizer:
         """The analyses of several documents, with one question to the Korean analyser for all of them."""
         cleaned = [_clean(text) for text in texts]
         return [
-            Analysis(
-                tuple(
-                    QueryToken(fold(token.surface), token.term, token.word)
-                    for piece in pieces
-                    for token in piece.tokens
-                ),
-                provisional,
-            )
+            Analysis(tuple(self._fold(token) for piece in pieces for token in piece.tokens), provisional)
             for pieces, provisional in self._read(cleaned)
         ]
+
+    def _fold(self, token: QueryToken) -> QueryToken:
+        folded = self._folded.get(token)
+        if folded is None:
+            folded = QueryToken(fold(token.surface), token.term, token.word)
+            if len(self._folded) >= _CACHED_WORDS:
+                self._folded.clear()
+            self._folded[token] = folded
+        return folded
 
     def terms(self, text: str) -> list[str]:
         """The terms of a document in order, with repetitions."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -138,6 +140,42 @@ def test_a_killed_analyser_process_costs_no_error_and_comes_back() -> None:
         engines[-1].kill()
         assert tokenizer.analyze(f"{SENTENCE} anew {len(engines)}").provisional
     analyzer.close()
+
+
+def test_whoever_asks_late_is_told_at_once_that_it_is_ready(korean: KoreanAnalyzer) -> None:
+    told = threading.Event()
+    korean.when_ready(told.set)
+    assert told.is_set()
+
+
+def test_a_closed_analyser_answers_nothing_and_loads_nothing() -> None:
+    analyzer = KoreanAnalyzer(_Silent)
+    ready = threading.Event()
+    analyzer.when_ready(ready.set)
+    analyzer.load()
+    assert ready.wait(10)
+    analyzer.close()
+    analyzer.load()
+    assert analyzer.state == "closed"
+    assert analyzer.analyse(["가"]) is None
+
+
+def test_the_process_imports_nothing_from_the_current_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit(3)", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    engine = KiwiApart()
+    assert engine.analyse(["파이썬을"])[0][0] == Morpheme("파이썬", "NNP", 0, 3)
+    engine.close()
+
+
+def test_threads_may_analyse_at_once(tokenizer: Tokenizer) -> None:
+    texts = [f"getUserName {number} walked Apples {SENTENCE}" for number in range(40)]
+    expected = [tokenizer.terms(text) for text in texts]
+    fresh = Tokenizer(tokenizer._korean)
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(fresh.terms, texts)) == expected
 
 
 def test_documents_read_by_the_fallback_are_stale_until_they_are_read_again(tokenizer: Tokenizer) -> None:
