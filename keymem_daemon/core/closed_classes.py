@@ -5,6 +5,9 @@ no threshold tells them apart: these are told apart by name. A member of a set h
 for one value in five languages (English, Korean, Japanese, Chinese, Spanish) share it. Words that are far more often
 something else ("may", "sun", 일 for work) are members where that can only prevent a merge, which costs no more than a hint.
 
+Beside them stand words with two common meanings (배 is a pear, a ship and a belly): a vector has to choose one, a person may
+mean the other, so that only a person's alias or the lexicon may merge them.
+
 Lexical data and pure functions only; what a class means for a merge is decided in `merging`.
 """
 
@@ -18,7 +21,15 @@ from typing import Final
 
 from keymem_daemon.core.text import fold
 
-__all__ = ["CLASSES", "closed_class", "closed_member", "differ_only_in_qualifier", "qualifiers"]
+__all__ = [
+    "AMBIGUOUS",
+    "CLASSES",
+    "closed_class",
+    "closed_member",
+    "differ_only_in_qualifier",
+    "is_ambiguous",
+    "qualifiers",
+]
 
 # One class per block: a line is a value, its words separated by commas.
 _TABLE: Final = """
@@ -261,6 +272,23 @@ _MEMBERS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(_members())
 CLASSES: Final = frozenset(name for name, _value in _MEMBERS.values())
 """Names of the classes that have words; numbers, letters and versions written in digits belong to ``number``."""
 
+AMBIGUOUS: Final = frozenset(
+    """
+    배 눈 말 밤 다리 차 굴 벌 김 파 병 절 풀 점 상 장 시 도 구 면 연 공 볼 해 역 표 피 초 양 코드 포트 기사 기타 인사 의지 부자
+    시장 사장 이사 연기 수도 감사 경기 경주 과거 교정 구조 기구 기상 단지 대상 도장 동기 링 매장 무기 발표 방화 부정 사기 상품 성인
+    세대 수상 시계 신장 신부 양식 우수 원수 유도 의식 이상 장기 전선 전지 정기 정의 조사 주문 지방 최고 타자 통화 현상 화장 송장
+    구름 치킨 배달 저장소 사상 가정 감정사 고문 공약 관리 기관 부호 사정 수정 시기 신고 유지 인상 자원 전공 전시 조정 진정 출연 행사
+    export import library class spring mouse table match date bat light crane seal key note watch paper trunk ring bark bolt
+    bow can case charge check chip club column conduct court cover current deck draft drill drive fair fan file fine firm fly
+    ground hood iron lead letter lock mail mate mine mint mole nail net order organ palm patient pen pitch pool port post
+    pound present press pupil race rest rock root row scale seal ship sink sound stable staff stage stalk state stick stock
+    strike subject suit swallow tank tap term tip toast trip volume wave well yard turkey polish
+    手紙 汽車 勉強 大家 娘 床 湯 丈夫 人間 放心 東西 看病
+    carta copa cura llama banda
+    """.split()
+)
+"""Folded words with two common meanings. None of them is a form of the lexicon."""
+
 _ROMAN: Final[Mapping[str, str]] = MappingProxyType(
     {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9", "xi": "11", "xii": "12"}
 )
@@ -296,6 +324,11 @@ def closed_class(surface: str) -> str | None:
     """The closed class that the whole surface belongs to (weekday, month, number, kinship …), else ``None``."""
     member = closed_member(surface)
     return None if member is None else member[0]
+
+
+def is_ambiguous(surface: str) -> bool:
+    """Whether the whole surface is a word with two common meanings, so that no similarity says which is meant."""
+    return fold(surface) in AMBIGUOUS
 
 
 def _tokens(surface: str) -> Iterator[str]:

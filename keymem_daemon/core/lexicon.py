@@ -14,18 +14,26 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from importlib import resources
 from types import MappingProxyType
+from typing import Final
 
 from keymem_daemon.core.plurals import stem_key
-from keymem_daemon.core.text import fold, is_cjk
+from keymem_daemon.core.text import Script, fold, scripts
 
 __all__ = ["Lexicon", "load_lexicon", "spelling"]
 
+_JOINTS: Final = {ord(char): None for char in " -_‐‑–・·"}
+
 
 def spelling(surface: str) -> str:
-    """The form in which surfaces are looked up: folded, hyphens and underscores as spaces, no spaces in CJK writing."""
-    plain = unicodedata.normalize("NFKC", fold(surface)).replace("-", " ").replace("_", " ")
-    joiner = "" if any(map(is_cjk, plain)) else " "
-    return joiner.join(plain.split())
+    """The form in which surfaces are looked up: folded, without spaces, hyphens and underscores ("front-end", "머신 러닝")."""
+    return unicodedata.normalize("NFKC", fold(surface)).translate(_JOINTS)
+
+
+def _one_of_each_script(group: Iterable[str]) -> Iterable[str]:
+    first: dict[frozenset[Script], str] = {}
+    for form in group:
+        first.setdefault(scripts(form), form)
+    return first.values()
 
 
 class Lexicon:
@@ -59,7 +67,7 @@ class Lexicon:
         self._forms = MappingProxyType(forms)
         self._names = MappingProxyType(names)
         self._stems = MappingProxyType({stem: name for stem, name in plurals.items() if stem not in contested})
-        self._words = tuple(form for group in forms.values() for form in group)
+        self._words = tuple(form for group in forms.values() for form in _one_of_each_script(group))
 
     def group(self, surface: str) -> str | None:
         """The name of the group that ``surface`` belongs to, as it stands or in the singular; ``None`` for a stranger."""
@@ -80,7 +88,7 @@ class Lexicon:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Every form of every group: what a caller embeds so that they can stand as candidates beside the store's keys."""
+        """The first form of each script of each group: what stands as a candidate beside the store's keys once embedded."""
         return self._words
 
 

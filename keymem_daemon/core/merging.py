@@ -7,7 +7,8 @@ A wrong merge loses meaning for good, a missed one costs a hint; every step here
 3. the same group of the shipped lexicon (`lexicon`);
 4. similarity, by the rule of the model's profile. The builtin encoder's cosine is trusted across scripts only: at least the
    merge threshold, the two each other's nearest, the next candidate (among the keys and the lexicon's words) a margin away,
-   equal qualifiers and digits, neither a member of a closed class, and not known to the lexicon as two concepts. Other models'
+   equal qualifiers and digits, neither a member of a closed class nor a word of two meanings, and not known to the lexicon as
+   two concepts. Other models'
    cosines are trusted above their thresholds under the same guards, without the margin.
 
 Names and proper nouns take part in the first step only. What similarity nearly merged is returned as ``near``: it becomes a
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from keymem_daemon.core.closed_classes import closed_class, qualifiers
+from keymem_daemon.core.closed_classes import closed_class, is_ambiguous, qualifiers
 from keymem_daemon.core.lexicon import Lexicon
 from keymem_daemon.core.plurals import stem_key
 from keymem_daemon.core.profiles import Profile
@@ -125,7 +126,8 @@ def _across_scripts(
     runner_up = max(_rivals(best, others, lexicon, lexicon_similarities()), default=0.0)
     if best.similarity - runner_up < MARGIN:
         return Create()
-    if best.similarity >= profile.key_merge and mutual_nearest(best.key_id):
+    certain = not is_ambiguous(surface) and not is_ambiguous(best.concept)
+    if certain and best.similarity >= profile.key_merge and mutual_nearest(best.key_id):
         return MergeInto(best.key_id, "cross_script")
     return Create((best,))
 
