@@ -34,6 +34,8 @@ START_LIMIT_S = 8.0
 
 FIRST_PAUSE_S = 0.005
 LONGEST_PAUSE_S = 0.25
+FIRST_RESPAWN_S = 0.2
+LONGEST_RESPAWN_S = 5.0
 HANDOVER_LIMIT_S = 3.0
 SERVICE_LIMIT_S = 3.0
 
@@ -76,9 +78,17 @@ class Launcher:
         self._directory = directory
         self._on_progress = on_progress
         self._child: subprocess.Popen[bytes] | None = None
+        self._spawns = 0
+        self._spawn_after = 0.0
 
     def ensure(self) -> rendezvous.Ready | Forbidden | Failed | Impossible:
         """Return a daemon that answers, starting it if that is allowed; takes about `START_LIMIT_S` at most."""
+        outcome = self._ensured()
+        if isinstance(outcome, rendezvous.Ready):
+            self._spawns, self._spawn_after = 0, 0.0
+        return outcome
+
+    def _ensured(self) -> rendezvous.Ready | Forbidden | Failed | Impossible:
         found = rendezvous.probe(self._directory)
         if isinstance(found, rendezvous.Ready):
             return found
@@ -111,13 +121,11 @@ class Launcher:
         elif isinstance(found, rendezvous.Ready):
             return found
         service_deadline = time.monotonic() + SERVICE_LIMIT_S if _service_started(self._directory) else 0.0
-        ended = 0
-        for pause in _pauses(deadline):
-            if time.monotonic() >= service_deadline and not self._running():
-                if self._child is not None:
-                    # It may have met the lock of a daemon that is just ending; give that one time.
-                    ended += 1
-                    time.sleep(min(pause * 2**ended, LONGEST_PAUSE_S))
+        for _pause in _pauses(deadline):
+            if time.monotonic() >= max(service_deadline, self._spawn_after) and not self._running():
+                # One that ended may have met the lock of a daemon that is just ending, or is broken: ever more time.
+                self._spawn_after = time.monotonic() + min(FIRST_RESPAWN_S * 2**self._spawns, LONGEST_RESPAWN_S)
+                self._spawns += 1
                 try:
                     self._child = _spawned(self._directory)
                 except OSError as problem:
@@ -136,11 +144,11 @@ class Launcher:
         return f"; it ended with code {code}" if code is not None else ""
 
 
-def _pauses(deadline: float) -> Iterator[float]:
+def _pauses(deadline: float) -> Iterator[None]:
     """Yield before each try and sleep after it, from 5 ms doubling, until the deadline."""
     pause = FIRST_PAUSE_S
     while True:
-        yield pause
+        yield
         left = deadline - time.monotonic()
         if left <= 0:
             return

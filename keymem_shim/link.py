@@ -94,13 +94,14 @@ class Link:
             # Only an attempt that begins from here on can say anything about this call.
             asked = self._begun
             while self._ready is None:
-                gone = self._verdict(asked, max(self._down_since, arrived))
+                since = max(self._down_since, arrived)
+                gone = self._verdict(asked, since)
                 if gone is not None:
                     return gone
                 if not self._wanted:
                     self._wanted = True
                     self._changed.notify_all()
-                self._changed.wait(1.0)
+                self._changed.wait(max(0.01, min(1.0, since + GIVE_UP_S - time.monotonic())))
             return self._ready
 
     def wait_idle(self, other_than: str) -> Discovery:
