@@ -28,7 +28,7 @@ from keymem_daemon.core.changes import (
 )
 from keymem_daemon.core.model import Key, Link, Memory, Scope
 from keymem_daemon.core.overlay import Overlay
-from keymem_daemon.core.text import fold, normalized
+from keymem_daemon.core.text import Script, fold, normalized, scripts
 
 K = TypeVar("K")
 L = TypeVar("L")
@@ -58,6 +58,8 @@ class Graph:
         self._totals: MutableMapping[str, int] = {}
         self._namespaces: MutableMapping[str, MutableMapping[str, None]] = {}
         self._names: MutableMapping[str, str] = {}
+        self._scripts: MutableMapping[str, MutableMapping[Script, int]] = {}
+        self._sizes: MutableMapping[str, int] = {}
         self._expiries: list[tuple[float, str]] = []
         self._drafted = False
 
@@ -80,6 +82,8 @@ class Graph:
         copy._totals = Overlay(self._totals)
         copy._namespaces = Overlay(self._namespaces)
         copy._names = Overlay(self._names)
+        copy._scripts = Overlay(self._scripts)
+        copy._sizes = Overlay(self._sizes)
         return copy
 
     def _row(self, table: MutableMapping[K, MutableMapping[L, V]], key: K) -> MutableMapping[L, V]:
@@ -177,6 +181,19 @@ class Graph:
         """Active memories per namespace, by the name it was first written with."""
         return {self._names[folded]: len(ids) for folded, ids in self._namespaces.items() if ids}
 
+    def scripts_in(self, scope: Scope) -> dict[Script, int]:
+        """How many links of the scope's active memories lead to keys in each script."""
+        totals: dict[Script, int] = {}
+        for namespace in self._scripts if scope is None else scope:
+            for script, count in self._scripts.get(namespace, {}).items():
+                if count:
+                    totals[script] = totals.get(script, 0) + count
+        return totals
+
+    def namespaces_of(self, key_id: str) -> Mapping[str, int]:
+        """Active memories of a key per folded namespace, those with none left out."""
+        return self._counts.get(key_id, {})
+
     def same_text(self, namespace: str, content: str) -> Memory | None:
         """The active memory of the namespace whose normalized text equals this one's."""
         for memory_id in self._texts.get((fold(namespace), normalized(content)), ()):
@@ -185,19 +202,20 @@ class Graph:
         return None
 
     def referrers(self, memory_id: str) -> tuple[str, ...]:
-        """Ids of the memories whose ``links`` name this one."""
+        """Ids of the memories that name this one as related, contradicted or superseded."""
         return tuple(self._referrers.get(memory_id, ()))
 
     def neighbours(self, memory_id: str) -> list[str]:
         """Ids tied to a memory by ``related_to``, whichever of the two named the other."""
         memory = self._memories.get(memory_id)
         linked = memory.links if memory else ()
-        return list(dict.fromkeys((*linked, *self._referrers.get(memory_id, ()))))
+        back = (r for r in self._referrers.get(memory_id, ()) if memory_id in self._memories[r].links)
+        return list(dict.fromkeys((*linked, *back)))
 
     @property
     def link_count(self) -> int:
-        """Number of links of all memories; walks the keys, so for reports only."""
-        return sum(len(row) for row in self._members.values())
+        """Number of links of all memories, active or not."""
+        return self._sizes.get("links", 0)
 
     def all_links(self) -> Iterator[Link]:
         """Every link, for export and comparison."""
@@ -268,8 +286,8 @@ class Graph:
         self._memories[memory.id] = memory
         self._names.setdefault(fold(memory.namespace), memory.namespace)
         self._row(self._texts, (fold(memory.namespace), normalized(memory.content)))[memory.id] = None
-        for linked in memory.links:
-            self._row(self._referrers, linked)[memory.id] = None
+        for named in _named_by(memory):
+            self._row(self._referrers, named)[memory.id] = None
         # What time has put aside stays aside when some other field changes, unless its expiry itself has moved.
         if memory.superseded_by is None and not (settled and memory.expires_at is not None):
             self._activate(memory)
@@ -278,8 +296,8 @@ class Graph:
 
     def _unindex_memory(self, memory: Memory) -> None:
         self._drop(self._texts, (fold(memory.namespace), normalized(memory.content)), memory.id)
-        for linked in memory.links:
-            self._drop(self._referrers, linked, memory.id)
+        for named in _named_by(memory):
+            self._drop(self._referrers, named, memory.id)
 
     def _remove_memory(self, memory_id: str) -> None:
         memory = self._memories[memory_id]
@@ -306,6 +324,9 @@ class Graph:
             self._count(key_id, namespace, -1)
 
     def _count(self, key_id: str, namespace: str, step: int) -> None:
+        for script in scripts(self._keys[key_id].concept):
+            uses = self._row(self._scripts, namespace)
+            uses[script] = uses.get(script, 0) + step
         row = self._row(self._counts, key_id)
         row[namespace] = row.get(namespace, 0) + step
         if not row[namespace]:
@@ -334,6 +355,7 @@ class Graph:
         is_new = link.memory_id not in row
         row[link.memory_id] = link
         self._row(self._key_links, link.memory_id)[link.key_id] = link
+        self._sizes["links"] = self._sizes.get("links", 0) + is_new
         if is_new and link.memory_id in self._active:
             self._count(link.key_id, fold(self._memories[link.memory_id].namespace), 1)
 
@@ -342,6 +364,7 @@ class Graph:
             raise ValueError(f"no link {key_id}–{memory_id}")
         self._drop(self._members, key_id, memory_id)
         self._drop(self._key_links, memory_id, key_id)
+        self._sizes["links"] -= 1
         if memory_id in self._active:
             self._count(key_id, fold(self._memories[memory_id].namespace), -1)
 
@@ -352,3 +375,10 @@ class Graph:
         row.pop(entry, None)
         if not row:
             del table[key]
+
+
+def _named_by(memory: Memory) -> Iterator[str]:
+    yield from memory.links
+    yield from memory.contradicts
+    if memory.supersedes is not None:
+        yield memory.supersedes

@@ -194,3 +194,11 @@ def candidate_spans(folded_text: str, max_words: int = 6, max_chars: int = 128) 
                 if not alone:
                     continue
             yield start, end
+
+
+def particle_forms(folded_word: str) -> tuple[str, ...]:
+    """A word and, when it is Hangul, each shorter form that leaves nothing but particles behind: 사과는 → 사과는, 사과, (사)."""
+    if not folded_word or script_of_char(folded_word[-1]) != "hangul":
+        return (folded_word,)
+    cuts = (folded_word[:cut] for cut in range(1, len(folded_word)) if _PARTICLE_RUN.fullmatch(folded_word[cut:]))
+    return (folded_word, *cuts)

@@ -1,0 +1,75 @@
+"""The first stage: how well each memory answers by itself, from three signals of very different scale.
+
+``s1 = (norm(lexical) + 0.3 · norm(keys) + 0.7 · norm(sentence cosine)) / 2``, each divided by its best, so that the magnitude
+within a signal counts (rank fusion throws it away). The sentence cosine is known for the best candidates only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from keymem_daemon.core.graph import Graph
+from keymem_daemon.core.model import Scope
+from keymem_daemon.core.rank.keymatch import inverse_frequency, normalised
+from keymem_daemon.core.rank.weights import Weights
+
+KEY_MEMBERS = 2_000
+
+
+def key_scores(graph: Graph, similarities: Mapping[str, float], scope: Scope, hub_min_links: int) -> dict[str, float]:
+    """Per memory: Σ similarity × IDF over its explicit keys. Keys of more than 2,000 memories say nothing and are left out."""
+    scores: dict[str, float] = {}
+    for key_id, similarity in similarities.items():
+        count = graph.memory_count(key_id, scope)
+        if not 0 < count <= KEY_MEMBERS:
+            continue
+        worth = similarity * inverse_frequency(graph, key_id, scope, hub_min_links)
+        for link in graph.active_members(key_id, scope):
+            scores[link.memory_id] = scores.get(link.memory_id, 0.0) + worth
+    return scores
+
+
+def without_sentences(lexical: Mapping[str, float], keys: Mapping[str, float], weights: Weights) -> dict[str, float]:
+    """The two cheap signals, not yet halved: what the pool for the sentence cosine is chosen by."""
+    lexical_part, key_part = normalised(lexical), normalised(keys)
+    return {m: lexical_part.get(m, 0.0) + weights.keys * key_part.get(m, 0.0) for m in {*lexical_part, *key_part}}
+
+
+def with_sentences(cheap: Mapping[str, float], cosines: Mapping[str, float], weights: Weights) -> dict[str, float]:
+    """s1 of every candidate, in [0, 1]."""
+    sentence_part = normalised(cosines)
+    return {m: (value + weights.sentences * sentence_part.get(m, 0.0)) / 2 for m, value in cheap.items()}
+
+
+class Coverage:
+    """Which query terms each memory has, as shares of the query's IDF mass."""
+
+    def __init__(self, idf: Mapping[str, float], matches: Callable[[list[str]], list[set[str]]]) -> None:
+        """``idf`` of the query's own terms in the scope, 0 for a term that no memory has; ``matches`` asks the index."""
+        self._idf = idf
+        self._mass = sum(idf.values())
+        self._matches = matches
+        self._known: dict[str, set[str]] = {}
+
+    def load(self, memory_ids: Iterable[str]) -> None:
+        """See to it that these memories can be asked about."""
+        missing = [memory_id for memory_id in dict.fromkeys(memory_ids) if memory_id not in self._known]
+        self._known.update(zip(missing, self._matches(missing), strict=True))
+
+    def terms(self, memory_id: str) -> set[str]:
+        """The query terms that the memory has."""
+        return self._known[memory_id]
+
+    def share(self, terms: Iterable[str]) -> float:
+        """The share of the query's IDF mass that these terms carry."""
+        return sum(self._idf[term] for term in terms) / self._mass if self._mass else 0.0
+
+    def residual(self, memory_id: str, given: str) -> float:
+        """The share that ``given`` leaves open and this memory has."""
+        return self.share(self._known[memory_id] - self._known[given])
+
+    def overlap(self, memory_id: str, covered: set[str]) -> float:
+        """The share of what this memory covers that is covered already."""
+        own = self._known[memory_id]
+        mass = sum(self._idf[term] for term in own)
+        return sum(self._idf[term] for term in own & covered) / mass if mass else 0.0

@@ -1,0 +1,34 @@
+"""Set selection: ten memories that say different things beat ten that say the same.
+
+Greedy: the next memory is the one whose score × (1 − 0.2 · share of what it covers that is covered already) is best. What was
+not chosen follows by its score so lowered, so that the scores of the whole list fall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keymem_daemon.core.rank.firststage import Coverage
+from keymem_daemon.core.rank.keymatch import top
+from keymem_daemon.core.rank.weights import Weights
+
+
+def selected(scores: Mapping[str, float], coverage: Coverage, limit: int, weights: Weights) -> list[tuple[str, float]]:
+    """Up to ``limit`` memories with their lowered scores, best first; ties by id. ``coverage`` must know the best 4 × selected."""
+    pool = top(scores, 4 * weights.selected)
+    coverage.load(pool)
+    covered: set[str] = set()
+    chosen: list[tuple[str, float]] = []
+    while pool and len(chosen) < min(limit, weights.selected):
+        lowered = {m: scores[m] * (1 - weights.overlap_penalty * coverage.overlap(m, covered)) for m in pool}
+        best = top(lowered, 1)[0]
+        chosen.append((best, lowered[best]))
+        covered |= coverage.terms(best)
+        pool.remove(best)
+    if len(chosen) < limit:
+        taken = {memory_id for memory_id, _ in chosen}
+        rest = [m for m in top(scores, limit + weights.selected) if m not in taken]
+        coverage.load(rest)
+        lowered = {m: scores[m] * (1 - weights.overlap_penalty * coverage.overlap(m, covered)) for m in rest}
+        chosen.extend((m, lowered[m]) for m in top(lowered, limit - len(chosen)))
+    return chosen

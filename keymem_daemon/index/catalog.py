@@ -1,0 +1,226 @@
+"""All indexes of the graph in one hand: they follow it change by change and can be rebuilt from it at any time.
+
+`apply` is told what the graph has just become. Lexical postings, mention links and scope follow at once; vectors follow when
+they are known (`put_vectors`), and what lacks one is listed in the backlog for whoever embeds in the background. An index
+that followed every change equals one built anew from the graph (a test holds that).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import assert_never
+
+from keymem_daemon.core.changes import (
+    Change,
+    KeyAdded,
+    KeyChanged,
+    KeyRemoved,
+    LinkRemoved,
+    LinkSet,
+    MemoryAdded,
+    MemoryChanged,
+    MemoryRemoved,
+)
+from keymem_daemon.core.graph import Graph
+from keymem_daemon.core.model import Key
+from keymem_daemon.core.text import fold
+from keymem_daemon.index.directory import KeyDirectory
+from keymem_daemon.index.lexical import LexicalIndex
+from keymem_daemon.index.mentions import MentionIndex
+from keymem_daemon.index.sentences import sentences
+from keymem_daemon.index.tokens import Tokenizer
+from keymem_daemon.index.vectors import VectorIndex, WordVectors
+from keymem_daemon.ports import Matrix
+
+SENTENCES_PER_MEMORY = 64
+
+
+class Catalog:
+    """The indexes. ``keys`` holds one vector per folded surface of a key, ``words`` one per distinct word of the texts."""
+
+    def __init__(self, graph: Graph, tokenizer: Tokenizer, key_dimensions: int, word_dimensions: int) -> None:
+        self._graph = graph
+        self.tokenizer = tokenizer
+        self.lexical = LexicalIndex()
+        self.mentions = MentionIndex()
+        self.directory = KeyDirectory(graph)
+        self.keys = VectorIndex(key_dimensions)
+        self.words = WordVectors(word_dimensions)
+        self._indexed: dict[str, int] = {}
+        self._surfaces: dict[str, tuple[str, ...]] = {}
+        self._wanted_keys: dict[str, str] = {}
+        self._wanted_words: dict[str, None] = {}
+        self._wanted_sentences: dict[str, None] = {}
+
+    # Following the graph.
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Follow changes that the graph has made."""
+        memories: dict[str, None] = {}
+        keys: dict[str, None] = {}
+        for change in changes:
+            match change:
+                case MemoryAdded(memory) | MemoryChanged(memory):
+                    memories[memory.id] = None
+                case MemoryRemoved(memory_id):
+                    memories[memory_id] = None
+                case KeyAdded(key) | KeyChanged(key):
+                    self._follow_key(key)
+                case KeyRemoved(key_id):
+                    self._drop_key(key_id)
+                    keys[key_id] = None
+                case LinkSet(link):
+                    memories[link.memory_id] = None
+                    keys[link.key_id] = None
+                case LinkRemoved(key_id, memory_id):
+                    memories[memory_id] = None
+                    keys[key_id] = None
+                case _:
+                    assert_never(change)
+        for memory_id in memories:
+            keys.update(dict.fromkeys(self._graph.key_ids_of(memory_id)))
+        self._follow_memories(memories)
+        self.directory.follow(keys)
+
+    def settle(self, expired: Iterable[str]) -> None:
+        """These memories have just expired: nothing finds them any more."""
+        for memory_id in expired:
+            self._drop_memory(memory_id)
+            self.directory.follow(self._graph.key_ids_of(memory_id))
+
+    def reanalyze(self, limit: int) -> int:
+        """Analyse again what was analysed before Kiwi was there, at most ``limit`` documents; returns how many are left."""
+        stale = self.lexical.stale_documents()
+        for memory_id in stale[:limit]:
+            self._indexed.pop(memory_id, None)
+        self._follow_memories(dict.fromkeys(stale[:limit]))
+        return max(0, len(stale) - limit)
+
+    def _follow_memories(self, memory_ids: Iterable[str]) -> None:
+        texts: list[tuple[str, str, str]] = []
+        for memory_id in memory_ids:
+            memory = self._graph.memory(memory_id)
+            if memory is None or not self._graph.is_active(memory_id):
+                self._drop_memory(memory_id)
+                continue
+            # The text of a memory never changes and neither does a key's concept: its keys say whether the document has changed.
+            keys = hash(frozenset(self._graph.key_ids_of(memory_id)))
+            if self._indexed.get(memory_id) == keys:
+                continue
+            self._indexed[memory_id] = keys
+            texts.append((memory_id, fold(memory.namespace), self.document(memory_id)))
+            self.mentions.put_memory(memory_id, memory.content)
+            self._wanted_sentences[memory_id] = None
+        for (memory_id, namespace, _), analysis in zip(
+            texts, self.tokenizer.analyze_many([text for _, _, text in texts]), strict=True
+        ):
+            self.lexical.add(memory_id, namespace, analysis)
+        vocabulary = self.lexical.vocabulary_changes()
+        for word in vocabulary.removed:
+            self._wanted_words.pop(word, None)
+            self.words.remove(word)
+        for word, _ in vocabulary.added:
+            if word not in self.words:
+                self._wanted_words[word] = None
+
+    def _drop_memory(self, memory_id: str) -> None:
+        self._indexed.pop(memory_id, None)
+        self.lexical.remove(memory_id)
+        self.mentions.remove_memory(memory_id)
+        self._wanted_sentences.pop(memory_id, None)
+
+    def _follow_key(self, key: Key) -> None:
+        surfaces = tuple(dict.fromkeys(map(fold, key.surfaces)))
+        before = self._surfaces.get(key.id, ())
+        if surfaces != before:
+            for gone in set(before) - set(surfaces):
+                self._drop_surface(gone)
+            for new in surfaces:
+                if new not in self.keys:
+                    self._wanted_keys[new] = key.id
+            self._surfaces[key.id] = surfaces
+            self.mentions.put_key(key.id, key.surfaces)
+
+    def _drop_key(self, key_id: str) -> None:
+        for surface in self._surfaces.pop(key_id, ()):
+            self._drop_surface(surface)
+        self.mentions.remove_key(key_id)
+
+    def _drop_surface(self, surface: str) -> None:
+        self._wanted_keys.pop(surface, None)
+        self.keys.remove(surface)
+
+    # Texts.
+
+    def document(self, memory_id: str) -> str:
+        """What the lexical index has of a memory: its content and the concepts of its keys."""
+        memory = self._graph.memories[memory_id]
+        concepts = (self._graph.keys[link.key_id].concept for link in self._graph.links_of(memory_id))
+        return "\n".join((memory.content, *concepts))
+
+    def sentences_of(self, memory_id: str) -> list[str]:
+        """The memory's sentences as they are embedded: each prefixed by the key that the memory is about."""
+        memory = self._graph.memories[memory_id]
+        links = self._graph.links_of(memory_id)
+        about = self._graph.keys[links[0].key_id].concept if links else ""
+        found = sentences(memory.content)[:SENTENCES_PER_MEMORY] or [memory.content]
+        return [f"{about}: {sentence}" if about else sentence for sentence in found]
+
+    # Vectors.
+
+    @property
+    def backlog(self) -> tuple[int, int, int]:
+        """How many key surfaces, words and memories still wait for vectors."""
+        return len(self._wanted_keys), len(self._wanted_words), len(self._wanted_sentences)
+
+    def wanted_keys(self, limit: int) -> list[str]:
+        """Folded surfaces of keys without a vector, oldest first."""
+        return _first(self._wanted_keys, limit)
+
+    def wanted_words(self, limit: int) -> list[str]:
+        """Words without a vector, oldest first."""
+        return _first(self._wanted_words, limit)
+
+    def wanted_sentences(self, limit: int) -> list[str]:
+        """Ids of memories whose sentences were not embedded yet, oldest first."""
+        return _first(self._wanted_sentences, limit)
+
+    def put_keys(self, vectors: Mapping[str, Matrix]) -> None:
+        """Vectors of folded surfaces; those of surfaces that are gone are left out."""
+        for surface, vector in vectors.items():
+            if self._graph.key_id_of_folded(surface) is not None:
+                self._wanted_keys.pop(surface, None)
+                self.keys.upsert(surface, vector)
+
+    def put_words(self, vectors: Mapping[str, Matrix]) -> None:
+        """Vectors of words; those of words that are gone are left out."""
+        for word, vector in vectors.items():
+            if word in self._wanted_words:
+                del self._wanted_words[word]
+                self.words.upsert(word, vector)
+
+    def put_sentences(self, memory_ids: Iterable[str]) -> None:
+        """The sentences of these memories have been embedded and are in the vector cache."""
+        for memory_id in memory_ids:
+            self._wanted_sentences.pop(memory_id, None)
+
+    # Rebuilding.
+
+    @classmethod
+    def of(cls, graph: Graph, tokenizer: Tokenizer, key_dimensions: int, word_dimensions: int) -> Catalog:
+        """The catalog of a graph, built anew."""
+        catalog = cls(graph, tokenizer, key_dimensions, word_dimensions)
+        for key in graph.keys.values():
+            catalog._follow_key(key)
+        catalog._follow_memories(graph.memories)
+        catalog.directory.follow(graph.keys)
+        return catalog
+
+
+def _first(wanted: Iterable[str], limit: int) -> list[str]:
+    found: list[str] = []
+    for name in wanted:
+        if len(found) >= limit:
+            break
+        found.append(name)
+    return found

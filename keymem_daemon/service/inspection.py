@@ -1,0 +1,131 @@
+"""A person's look inside: lists, counts, one record in full, and who changed what. Nothing here changes anything."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any, Final
+
+from keymem_daemon.core.errors import NotFound
+from keymem_daemon.core.text import fold
+from keymem_daemon.ports import ChangeRecord
+from keymem_daemon.service.caller import Caller
+from keymem_daemon.service.engine import Engine
+from keymem_daemon.service.retrieve import checked_range
+from keymem_daemon.service.views import iso, key_facts, key_view, memory_view, score, validity_view
+
+LIST_LIMIT: Final = 20
+LIST_LIMIT_MAX: Final = 200
+OFFSET_MAX: Final = 10_000_000
+HISTORY_LIMIT_MAX: Final = 1_000
+
+Result = dict[str, Any]
+
+
+async def list_memories(engine: Engine, caller: Caller, namespace: str | None = None, limit: int = LIST_LIMIT, offset: int = 0) -> Result:
+    """Active memories in the order in which they became active, a page of them."""
+    checked_range("limit", limit, 1, LIST_LIMIT_MAX)
+    checked_range("offset", offset, 0, OFFSET_MAX)
+    scope = caller.scope(namespace)
+    now = engine.now()
+    graph = engine.graph
+    total = graph.active_count(scope)
+    ids = (m for m in graph.memories if graph.in_scope(m, scope)) if scope is None else (m for n in sorted(scope) for m in graph.active_in(n))
+    memories = [graph.memories[memory_id] for memory_id in islice(ids, offset, offset + limit)]
+    return {
+        "memories": [
+            {
+                **memory_view(memory),
+                "keys": [graph.keys[link.key_id].concept for link in graph.links_of(memory.id)],
+                "validity": validity_view(memory, now, engine.settings.half_lives),
+            }
+            for memory in memories
+        ],
+        "total": total,
+        "next_offset": offset + limit if offset + limit < total else None,
+        "searched": {"namespaces": caller.searched(namespace), "memory_count": total},
+    }
+
+
+async def stats(engine: Engine, caller: Caller, namespace: str | None = None) -> Result:
+    """Counts of the scope: memories, keys, hubs, namespaces; and of the whole store when the scope is everything."""
+    scope = caller.scope(namespace)
+    engine.now()
+    graph, directory = engine.graph, engine.catalog.directory
+    hub = engine.settings.key_hub_min_links
+    spaces: list[str | None] = [None] if scope is None else [*sorted(scope)]
+    result: Result = {
+        "namespace": caller.described(namespace),
+        "memory_count": graph.active_count(scope),
+        "key_count": sum(directory.count(space) for space in spaces),
+        "hub_count": sum(directory.hubs(space, hub) for space in spaces),
+        "top_keys": [
+            key_facts(graph, graph.keys[key_id], scope, hub) for space in spaces[:1] for key_id in directory.page(space, 0, 10)
+        ],
+    }
+    names = graph.namespaces()
+    result["namespaces"] = names if scope is None else {name: count for name, count in names.items() if fold(name) in scope}
+    if scope is None:
+        result["link_count"] = graph.link_count
+    return result
+
+
+async def show(engine: Engine, caller: Caller, entity_id: str) -> Result:
+    """A memory or a key in full, active or not, without counting as a read."""
+    scope = caller.scope("*")
+    now = engine.now()
+    graph = engine.graph
+    hub = engine.settings.key_hub_min_links
+    memory = graph.memory(entity_id)
+    if memory is not None:
+        return {
+            "memory": memory_view(memory),
+            "active": graph.is_active(entity_id),
+            "validity": validity_view(memory, now, engine.settings.half_lives),
+            "keys": [
+                {**key_facts(graph, graph.keys[link.key_id], scope, hub), "link_weight": score(link.weight)} for link in graph.links_of(entity_id)
+            ],
+        }
+    key = graph.key(entity_id)
+    if key is None:
+        raise NotFound("id", "memory or key", entity_id, "`keymemd list` and `keymemd keys` show the ids.")
+    return {
+        "key": {
+            **key_view(graph, key, scope, hub),
+            "learned": [{"alias": a.alias, "added_at": iso(a.added_at), "hits": a.hits} for a in key.learned],
+            "candidates": [{"query": c.query, "count": c.count, "last_seen": iso(c.last_seen)} for c in key.candidates],
+        },
+        "memories": [
+            {"memory_id": link.memory_id, "link_weight": score(link.weight), "active": graph.is_active(link.memory_id)}
+            for link in islice(graph.members(entity_id).values(), LIST_LIMIT_MAX)
+        ],
+    }
+
+
+async def history(engine: Engine, caller: Caller, entity_id: str | None = None, limit: int = 50) -> Result:  # noqa: ARG001 - every verb takes its caller
+    """What happened, newest first, to one memory or key or to all."""
+    checked_range("limit", limit, 1, HISTORY_LIMIT_MAX)
+    records = await engine.in_store(lambda: engine.store.history(entity_id, limit))
+    return {"changes": [_change_view(record) for record in records]}
+
+
+def _change_view(record: ChangeRecord) -> Result:
+    actor = record.actor
+    who = {
+        "tool": actor.tool,
+        "session": actor.session,
+        "host_agent": actor.host_agent,
+        "host_session": actor.host_session,
+        "host_turn": actor.host_turn,
+        "host_prompt": actor.host_prompt,
+    }
+    return {
+        "seq": record.seq,
+        "at": iso(record.at),
+        "action": record.action,
+        "actor": {name: value for name, value in who.items() if value is not None},
+        "entity": record.entity,
+        "entity_id": record.entity_id,
+        "before": None if record.before is None else dict(record.before),
+        "after": None if record.after is None else dict(record.after),
+        "note": record.note,
+    }

@@ -1,0 +1,39 @@
+"""What the scheduler has done now and then: sweep what has expired, prune what was never used, forget old request ids."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from keymem_daemon.core.decide.forget import decide_expire
+from keymem_daemon.core.decide.learn import decide_prune
+from keymem_daemon.core.decide.plan import Plan
+from keymem_daemon.core.model import Actor
+from keymem_daemon.service.engine import Engine
+
+REQUESTS_KEPT_S: Final = 86_400.0
+
+Result = dict[str, Any]
+
+
+async def sweep(engine: Engine) -> Result:
+    """Delete what has expired and what learning no longer needs; ``{expired, pruned}``."""
+    now = engine.now()
+    actor = Actor(tool="sweep")
+    expired = await engine.writer.write("expire", actor, None, lambda plan: {"ids": decide_expire(plan, now)})
+    pruned = await engine.writer.write("prune", actor, None, lambda plan: _pruned(engine, plan, now))
+    return {"expired": len(expired["ids"]), "pruned": pruned["pruned"]}
+
+
+def _pruned(engine: Engine, plan: Plan, now: float) -> Result:
+    return {"pruned": decide_prune(plan, now, engine.learning)}
+
+
+async def forget_requests(engine: Engine) -> int:
+    """Drop the recorded answers of requests older than a day; returns how many."""
+    oldest = engine.clock.now() - REQUESTS_KEPT_S
+    return await engine.in_store(lambda: engine.store.forget_requests_before(oldest))
+
+
+async def flush(engine: Engine) -> int:
+    """Write the soft state now; returns how many values."""
+    return await engine.writer.flush_soft()

@@ -1,0 +1,164 @@
+"""What a query says, in every form that ranking can use: terms, keys it names, keys it means, and its direction.
+
+All vectors of a query are asked for at once. While the model is still loading, or when it fails, the words alone speak:
+`Signals.semantic` says which it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from keymem_daemon.core.errors import KeymemError
+from keymem_daemon.core.model import Scope
+from keymem_daemon.core.rank.firststage import Coverage, key_scores, with_sentences, without_sentences
+from keymem_daemon.core.rank.keymatch import LiteralMatch, literal_matches, top
+from keymem_daemon.core.rank.weights import Weights
+from keymem_daemon.index.tokens import QueryToken
+from keymem_daemon.ports import Matrix
+from keymem_daemon.service.engine import Engine
+
+PHRASE_WORDS = 3
+PHRASES = 32
+QUERY_CHARS = 4_000
+SEMANTIC_CANDIDATES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """``weighted`` has the query's terms at 1.0 and those it expands to below; ``meant`` are concept keys by cosine."""
+
+    text: str
+    tokens: Sequence[QueryToken]
+    weighted: Mapping[str, float]
+    named: Mapping[str, LiteralMatch]
+    meant: Mapping[str, float]
+    almost: Mapping[str, float]
+    direction: Matrix | None
+
+    @property
+    def semantic(self) -> str:
+        """``ready``, or ``warming`` when no vectors were to be had."""
+        return "warming" if self.direction is None else "ready"
+
+    def key_similarities(self) -> dict[str, float]:
+        """Per key the best of what names it and what means it."""
+        similarities = {key_id: match.weight for key_id, match in self.named.items()}
+        for key_id, cosine in self.meant.items():
+            similarities[key_id] = max(cosine, similarities.get(key_id, 0.0))
+        return similarities
+
+
+@dataclass(frozen=True, slots=True)
+class FirstStage:
+    """Candidates by s1, the raw signals behind them, and which query terms each has."""
+
+    scores: dict[str, float]
+    lexical: Mapping[str, float]
+    keys: Mapping[str, float]
+    cosines: dict[str, float]
+    coverage: Coverage
+
+
+async def read_query(engine: Engine, query: str, scope: Scope, weights: Weights) -> Signals:
+    """Everything about the first 4,000 characters of ``query`` that does not depend on a memory's text."""
+    text = query[:QUERY_CHARS]
+    tokenizer = engine.catalog.tokenizer
+    tokens = tokenizer.query_terms(text)
+    phrases = [phrase for phrase in tokenizer.phrases(text) if len(phrase.split()) <= PHRASE_WORDS][:PHRASES]
+    words = [token.surface for token in tokens if token.word][:PHRASES]
+    named = {
+        key_id: match
+        for key_id, match in literal_matches(engine.graph, engine.lexicon, text).items()
+        if engine.graph.memory_count(key_id, scope)
+    }
+    vectors = await _vectors(engine, [text, *words])
+    # The keys may live in another space than the sentences and words.
+    key_vectors = await _key_vectors(engine, phrases if engine.profile.per_token else [text])
+    weighted = {token.term: 1.0 for token in tokens}
+    if vectors is not None and len(vectors) > 1:
+        for term, weight in _expanded(engine, vectors[1:], scope, weights).items():
+            weighted.setdefault(term, weight)
+    meant, almost = ({}, {}) if key_vectors is None else _meant(engine, key_vectors, scope, weights)
+    return Signals(text, tokens, weighted, named, meant, almost, None if vectors is None else vectors[0])
+
+
+async def _vectors(engine: Engine, texts: Sequence[str]) -> Matrix | None:
+    if not engine.light.ready:
+        return None
+    try:
+        return await engine.light.encode(texts, keep=False)
+    except (KeymemError, OSError, ValueError, RuntimeError) as failure:
+        engine.problems["encoder"] = str(failure)
+        return None
+
+
+async def _key_vectors(engine: Engine, texts: Sequence[str]) -> Matrix | None:
+    if not engine.encoder.ready or not texts:
+        return None
+    try:
+        return await engine.encoder.encode(texts, keep=False)
+    except (KeymemError, OSError, ValueError, RuntimeError) as failure:
+        engine.problems["encoder"] = str(failure)
+        return None
+
+
+def _expanded(engine: Engine, vectors: Matrix, scope: Scope, weights: Weights) -> dict[str, float]:
+    """Terms of the store's own vocabulary near the query's words: ``0.6 · (cos − 0.5) / 0.5``, up to eight a word."""
+    lexical, tokenizer = engine.catalog.lexical, engine.catalog.tokenizer
+    floor = weights.expansion_floor
+    found: dict[str, float] = {}
+
+    def in_scope(word: str) -> bool:
+        return any(lexical.in_scope(token.term, scope) for token in tokenizer.query_terms(word))
+
+    for row in engine.catalog.words.expand(vectors, weights.expansion_words, floor, in_scope):
+        for word, cosine in row:
+            weight = weights.expansion * (cosine - floor) / (1 - floor)
+            for token in tokenizer.query_terms(word):
+                if weight > found.get(token.term, 0.0):
+                    found[token.term] = weight
+    return found
+
+
+def _meant(engine: Engine, vectors: Matrix, scope: Scope, weights: Weights) -> tuple[dict[str, float], dict[str, float]]:
+    """Concept keys of the scope near the query: those at the recall threshold, and those that learning may still confirm."""
+    threshold = engine.profile.key_recall
+    floor = min(threshold, engine.settings.autokey_confirm_floor)
+    limit = weights.keys_per_phrase if engine.profile.per_token else SEMANTIC_CANDIDATES
+    meant: dict[str, float] = {}
+    almost: dict[str, float] = {}
+    graph = engine.graph
+    for row in engine.catalog.keys.search(vectors, 4 * SEMANTIC_CANDIDATES, floor):
+        taken = 0
+        for surface, cosine in row:
+            key_id = graph.key_id_of_folded(surface)
+            if key_id is None or graph.keys[key_id].key_type != "concept" or not graph.memory_count(key_id, scope):
+                continue
+            if cosine < threshold:
+                almost[key_id] = max(cosine, almost.get(key_id, 0.0))
+            elif taken < limit:
+                meant[key_id] = max(cosine, meant.get(key_id, 0.0))
+                taken += 1
+    return meant, {key_id: cosine for key_id, cosine in almost.items() if key_id not in meant}
+
+
+async def first_stage(engine: Engine, signals: Signals, scope: Scope, weights: Weights) -> FirstStage:
+    """s1 of every candidate of the scope."""
+    lexical_index = engine.catalog.lexical
+    hits = lexical_index.search(signals.weighted, scope, weights.lexical_pool)
+    lexical = dict(zip(hits.doc_ids, map(float, hits.scores), strict=True))
+    keys = key_scores(engine.graph, signals.key_similarities(), scope, engine.settings.key_hub_min_links)
+    cheap = without_sentences(lexical, keys, weights)
+    cosines: dict[str, float] = {}
+    if signals.direction is not None:
+        pool = top(cheap, weights.sentence_pool)
+        await engine.sentences.load(pool)
+        cosines = engine.sentences.cosines(pool, signals.direction)
+    terms = [token.term for token in signals.tokens]
+    statistics = lexical_index.term_statistics(terms, scope)
+    idf = {term: statistics[term].idf if statistics[term].df else 0.0 for term in terms}
+    coverage = Coverage(idf, lambda memory_ids: lexical_index.matches(memory_ids, terms))
+    # While sentences were awaited a candidate may have gone.
+    alive = {m: score for m, score in with_sentences(cheap, cosines, weights).items() if engine.graph.in_scope(m, scope)}
+    return FirstStage(alive, lexical, keys, cosines, coverage)

@@ -1,0 +1,87 @@
+"""Cosines for key decisions: the vectors of a request's new surfaces against the index, the lexicon and each other.
+
+Made before the writer's turn is taken (that is when texts are embedded), asked within it. A surface without a vector, because
+the model failed or a key came meanwhile, has no neighbours: it stays a key of its own, which costs a hint and no meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from keymem_daemon.core.graph import Graph
+from keymem_daemon.core.merging import Neighbour
+from keymem_daemon.core.text import fold, scripts
+from keymem_daemon.index.vectors import VectorIndex
+from keymem_daemon.ports import Matrix
+
+NEIGHBOURS = 48
+LEXICON_WORDS = 24
+
+
+class RequestSimilarity:
+    """`core.decide.keys.Similarity` over one request. ``vectors`` maps folded surfaces to unit vectors."""
+
+    def __init__(self, keys: VectorIndex, lexicon: VectorIndex, vectors: Mapping[str, Matrix]) -> None:
+        self._keys = keys
+        self._lexicon = lexicon
+        self._vectors = vectors
+        self._created = VectorIndex(keys.dimensions)
+        self._created_keys: dict[str, str] = {}
+        self._graph: Graph | None = None
+
+    def within(self, graph: Graph) -> RequestSimilarity:
+        """Read keys from this draft from now on."""
+        self._graph = graph
+        return self
+
+    def neighbours(self, surface: str) -> Sequence[Neighbour]:
+        """Keys near the surface, best first, each once."""
+        vector = self._vectors.get(fold(surface))
+        if vector is None or self._graph is None:
+            return ()
+        best: dict[str, float] = {}
+        for name, cosine in (*self._keys.search(vector, NEIGHBOURS)[0], *self._created.search(vector, NEIGHBOURS)[0]):
+            key_id = self._key_of(name)
+            if key_id is not None and cosine > best.get(key_id, -1.0):
+                best[key_id] = cosine
+        keys = self._graph.keys
+        return sorted(
+            (Neighbour(i, keys[i].concept, keys[i].surfaces[1:], keys[i].key_type, cosine) for i, cosine in best.items()),
+            key=lambda neighbour: (-neighbour.similarity, neighbour.key_id),
+        )
+
+    def lexicon(self, surface: str) -> Sequence[tuple[str, float]]:
+        """Words of the lexicon near the surface, best first."""
+        vector = self._vectors.get(fold(surface))
+        return () if vector is None else self._lexicon.search(vector, LEXICON_WORDS)[0]
+
+    def mutual(self, surface: str, key_id: str) -> bool:
+        """Whether no key in the surface's script is nearer to that key than the surface is."""
+        vector = self._vectors.get(fold(surface))
+        if vector is None or self._graph is None:
+            return False
+        concept = fold(self._graph.keys[key_id].concept)
+        theirs = self._keys.vector(concept)
+        if theirs is None:
+            theirs = self._created.vector(concept)
+        if theirs is None:
+            return False
+        own = float(theirs @ vector)
+        for name, cosine in (*self._keys.search(theirs, NEIGHBOURS, own)[0], *self._created.search(theirs, NEIGHBOURS, own)[0]):
+            other = self._key_of(name)
+            if other is not None and other != key_id and scripts(name) & scripts(surface) and cosine > own:
+                return False
+        return True
+
+    def created(self, key_id: str, surface: str) -> None:
+        """A key of that surface was decided in this request."""
+        vector = self._vectors.get(fold(surface))
+        if vector is not None:
+            self._created.upsert(fold(surface), vector)
+            self._created_keys[fold(surface)] = key_id
+
+    def _key_of(self, folded: str) -> str | None:
+        if self._graph is None:
+            return None
+        key_id = self._graph.key_id_of_folded(folded)
+        return key_id if key_id is not None and key_id in self._graph.keys else None
