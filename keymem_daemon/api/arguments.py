@@ -85,7 +85,7 @@ def _number(value: object, argument: str, expected: str = "a number") -> float |
     found = decoded(value)
     if isinstance(found, bool) or not isinstance(found, int | float):
         raise InvalidArgument(argument, expected, _named_type(found))
-    if not math.isfinite(found) or abs(found) > _LARGEST_WHOLE:
+    if abs(found) > _LARGEST_WHOLE or math.isnan(found):
         raise InvalidArgument(argument, f"{expected} of ordinary size", "one that is not finite or too large")
     return found
 
@@ -187,7 +187,7 @@ class Recall(Scoped):
     context: Text | None = Field(None, description="The user's raw words: picks the preview")
     top_k: Whole = Field(8, description="Keys to return", json_schema_extra=_range(1, 20))
     explain: Switch = Field(False, description="Also return namespace_memory_count")
-    max_chars: Whole | None = Field(None, description="Upper size of the result", json_schema_extra={"minimum": 1})
+    max_chars: Whole | None = Field(None, description="Upper size of the result", json_schema_extra=_range(80, 6_000))
 
 
 class Browse(Arguments):

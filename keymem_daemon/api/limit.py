@@ -15,6 +15,7 @@ RESULT_BYTES: Final = 8_192
 
 _LISTS: Final = ("keys", "nearest_keys", "memories", "connected_keys", "related")
 _ERROR_CHARS: Final = 60
+_NOTE_BYTES: Final = 200
 
 
 def fitted(result: dict[str, Any], limit: int = RESULT_BYTES) -> dict[str, Any]:
@@ -30,26 +31,31 @@ def _size(value: object) -> int:
 
 
 def _fitted_lists(result: dict[str, Any], limit: int) -> dict[str, Any]:
+    """Whichever list is the largest at the moment loses its last entry, until the rest fits; nobody loses the first."""
     dropped: dict[str, int] = {}
-    while (excess := _size(result) - limit) > 0:
-        holder, name = max(_lists(result), key=lambda place: _size(place[0][place[1]]), default=(None, ""))
-        if holder is None or not holder[name]:
+    while (excess := _size(result) - (limit - _NOTE_BYTES)) > 0:
+        places = [(entries, name, [_size(entry) + 1 for entry in entries]) for entries, name in _lists(result)]
+        if not places:
             break
-        while excess > 0 and holder[name]:
-            excess -= _size(holder[name].pop()) + 1
+        while excess > 0:
+            entries, name, sizes = max(places, key=lambda place: sum(place[2]) if len(place[0]) > 1 else 0)
+            if len(entries) <= 1:
+                break
+            entries.pop()
+            excess -= sizes.pop()
             dropped[name] = dropped.get(name, 0) + 1
-        listed = ", ".join(f"{count} of {name}" for name, count in dropped.items())
-        result["truncated"] = f"left out to keep this short: {listed}; ask more narrowly or by pages"
+    listed = ", ".join(f"{count} of {name}" for name, count in dropped.items())
+    result["truncated"] = f"left out to keep this short: {listed or 'nothing could be'}; ask more narrowly or by pages"
     return result
 
 
-def _lists(node: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
-    """Every list that may lose its end, with the object that holds it; a list of one entry keeps it."""
-    found: list[tuple[dict[str, Any], str]] = []
+def _lists(node: dict[str, Any]) -> list[tuple[list[Any], str]]:
+    """Every list that may lose its end, with its name: those with more than one entry."""
+    found: list[tuple[list[Any], str]] = []
     for name, value in node.items():
         if name in _LISTS and isinstance(value, list):
             if len(value) > 1:
-                found.append((node, name))
+                found.append((value, name))
             for item in value:
                 if isinstance(item, dict):
                     found += _lists(item)

@@ -63,6 +63,10 @@ class RecalledKey(KeyView, total=False):
     cluster_size: int
 
 
+class NearestKey(KeyFacts, total=False):
+    similarity: float
+
+
 class ConnectedKey(KeyFacts, total=False):
     relevance: float | None
 
@@ -86,8 +90,9 @@ class RecallResult(TypedDict, total=False):
     namespace: str | None
     keys: list[RecalledKey]
     memories: list[Preview]
-    nearest_keys: list[KeyFacts]
+    nearest_keys: list[NearestKey]
     next_step: str
+    searched: Searched
     namespace_memory_count: int
     semantic: str
     truncated: str
@@ -104,13 +109,14 @@ class BrowseResult(TypedDict, total=False):
 
 
 class Handle(TypedDict, total=False):
-    id: str
+    memory_id: str
     score: float
     score_kind: str
     content_relevance: float | None
     link_weight: float
     depth: float
     namespace: str
+    keys: list[str]
     validity: Validity
 
 
@@ -119,7 +125,8 @@ class ReadKeyResult(TypedDict, total=False):
     memories: list[Handle]
     total: int
     next_offset: int | None
-    scoring: Any
+    scoring: dict[str, str]
+    searched: Searched
     truncated: str
 
 
@@ -165,7 +172,7 @@ class Hints(TypedDict, total=False):
 
 
 class RememberResult(TypedDict, total=False):
-    saved: Any
+    saved: str
     deduplicated: bool
     hints: Hints
 
@@ -203,7 +210,12 @@ class Found(TypedDict, total=False):
 
 
 class RetrieveResult(TypedDict, total=False):
+    query: str
+    namespace: str
     memories: list[Found]
+    searched: Searched
+    semantic: str
+    reranker: str
     truncated: str
 
 
@@ -211,6 +223,7 @@ class ListResult(TypedDict, total=False):
     memories: list[dict[str, Any]]
     total: int
     next_offset: int | None
+    searched: Searched
     truncated: str
 
 

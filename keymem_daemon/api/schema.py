@@ -22,7 +22,9 @@ def input_schema(model: type[BaseModel]) -> dict[str, Any]:
     """The schema of a tool's arguments."""
     raw = model.model_json_schema()
     schema = _reduced(raw, raw.get("$defs", {}), "input")
-    schema.setdefault("properties", {})
+    required = schema.get("required", [])
+    members = schema.get("properties", {})
+    schema["properties"] = {name: members[name] for name in (*required, *(n for n in members if n not in required))}
     schema.pop("description", None)
     schema["additionalProperties"] = False
     return schema

@@ -15,7 +15,7 @@ import secrets
 import signal
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -51,7 +51,6 @@ STOP_S: Final = 1.8
 LOCK_TRY_S: Final = 0.05
 HANDOVER_S: Final = 4.0
 OPEN_FILES: Final = 4_096
-REQUESTS_KEPT_S: Final = 86_400.0
 
 logger = logging.getLogger(__name__)
 
@@ -103,20 +102,17 @@ def serve(settings: Settings, started_by: StartedBy, *, on_terminal: bool) -> St
     lock = held_lock(settings)
     if isinstance(lock, AlreadyRunning):
         return lock
-    try:
+    with ExitStack() as held:
+        held.callback(lock.release)
         logs.set_up(settings.data_dir, on_terminal=on_terminal)
         _allow_files()
         try:
             listening = listen(settings.data_dir, settings.daemon_port)
         except OSError as failure:
             return CouldNotListen(str(failure))
-        try:
-            asyncio.run(_life(settings, started_by, listening))
-        finally:
-            listening.close()
+        held.callback(listening.close)
+        asyncio.run(_life(settings, started_by, listening))
         return Stopped()
-    finally:
-        lock.release()
 
 
 async def _life(settings: Settings, started_by: StartedBy, listening: Listening) -> None:
@@ -301,8 +297,7 @@ def jobs(engine: Engine, settings: Settings) -> tuple[Job, ...]:
         await maintenance.sweep(engine)
 
     async def forget_requests() -> None:
-        before = engine.clock.now() - REQUESTS_KEPT_S
-        await engine.in_store(lambda: engine.store.forget_requests_before(before))
+        await maintenance.forget_requests(engine)
 
     async def cap_logs() -> None:
         await asyncio.to_thread(logs.cap_logs, settings.data_dir)
