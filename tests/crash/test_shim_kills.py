@@ -130,7 +130,7 @@ def data(tmp_path: Path) -> Iterator[Path]:
 
 def remember(text: str) -> dict[str, Any]:
     agent = text.rpartition(" ")[2]
-    return {"content": text, "keys": [f"agent {agent}", "fact"], "key_types": ["name", "concept"]}
+    return {"content": text, "keys": [f"agent {agent}", "fact"], "key_types": {f"agent {agent}": "name"}}
 
 
 def committed(data: Path) -> Counter[str]:
