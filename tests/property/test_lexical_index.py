@@ -15,7 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from keymem_daemon.index.lexical import LexicalIndex, Scope
 from keymem_daemon.index.tokens import Analysis, QueryToken
 
-WORDS = [f"w{number}" for number in range(12)]
+WORDS = ["w0", "w1", "w2", "w3", "w4", "w11"]
+IDS = [f"{number:012x}" for number in range(16)]
 SPACES = ["home", "work", "default"]
 SCOPES: list[Scope] = [None, frozenset({"home"}), frozenset({"home", "work"}), frozenset({"nowhere"}), frozenset()]
 Document = tuple[str, list[str]]
@@ -98,9 +99,11 @@ class LiveIndex(RuleBasedStateMachine):
         self.documents: dict[str, Document] = {}
         self.index = LexicalIndex()
         self.followed: dict[str, str] = {}
+        for number, doc_id in enumerate(IDS[:10]):
+            self.put(doc_id, SPACES[number % 3], WORDS[: 2 + number % 4])
 
     @rule(
-        doc_id=st.sampled_from([f"{number:012x}" for number in range(9)]),
+        doc_id=st.sampled_from(IDS),
         space=st.sampled_from(SPACES),
         words=st.lists(st.sampled_from(WORDS), max_size=8),
     )
@@ -109,7 +112,7 @@ class LiveIndex(RuleBasedStateMachine):
         self.documents[doc_id] = (space, words)
         self.index.add(doc_id, space, _analysis(words))
 
-    @rule(doc_id=st.sampled_from([f"{number:012x}" for number in range(9)]))
+    @rule(doc_id=st.sampled_from(IDS))
     def remove(self, doc_id: str) -> None:
         assert self.index.remove(doc_id) == (doc_id in self.documents)
         self.documents.pop(doc_id, None)
@@ -179,9 +182,11 @@ def test_churn_does_not_grow_the_index() -> None:
     index = LexicalIndex()
     source = _seeded(7)
     for turn in range(6000):
-        words = [f"t{int(source.expovariate(0.02))}" for _ in range(12)]
+        words = [f"t{turn if place < 2 else int(source.expovariate(0.02))}" for place in range(12)]
         index.add(f"{turn % 100:012x}", "home", Analysis.of_terms(words))
     living = _index({f"{n:012x}": ("home", []) for n in range(100)})
     assert len(index) == len(living)
     assert len(index._ids) <= 200
+    assert len(index._terms) <= 100 * 12 * 2
+    assert len(index._vocabulary._words) <= 100 * 12 * 2
     assert sum(map(len, index._postings)) <= 100 * 12 * 4 // 3 + len(index._postings)

@@ -24,6 +24,24 @@ def test_a_deleted_document_never_fills_a_result_slot() -> None:
     assert index.term_statistics(["appl"])["appl"].df == 2
 
 
+def test_a_dead_posting_that_is_not_swept_yet_counts_for_nothing() -> None:
+    index = _index(**{f"d{number}": "apple pie" if number % 2 else "apple" for number in range(20)})
+    index.remove("d3")
+    assert len(index._postings[index._term_of["appl"]]) == 20
+    assert len(index.search({"appl": 1.0}, None, 50).doc_ids) == 19
+    assert "d3" not in index.search({"appl": 1.0, "pie": 1.0}, frozenset({"default"}), 50).doc_ids
+    assert index.term_statistics(["appl"])["appl"].df == 19
+    assert "d3" not in index.documents_with_all(["appl", "pie"])
+
+
+def test_coverage_has_a_column_for_each_asked_term_also_a_repeated_one() -> None:
+    index = _index(a="apple pie", b="pear")
+    covered = index.coverage(["b", "missing", "a"], ["pie", "plum", "pie", "appl"])
+    assert covered.tolist() == [[False] * 4, [False] * 4, [True, False, True, True]]
+    assert index.coverage([], ["pie"]).shape == (0, 1)
+    assert index.coverage(["a"], []).shape == (1, 0)
+
+
 def test_a_document_that_is_put_again_has_only_its_new_words() -> None:
     index = _index(a="red apple")
     index.add("a", "work", Tokenizer().analyze("blue car"))
