@@ -91,7 +91,7 @@ class Graph:
         row = table.get(key)
         if row is None:
             row = table[key] = {}
-        elif self._drafted and not isinstance(row, Overlay) and isinstance(table, Overlay) and not table.owns(key):
+        elif isinstance(table, Overlay) and not table.owns(key):
             row = table[key] = Overlay(row)
         return row
 
