@@ -12,7 +12,7 @@ A wrong merge loses meaning for good, a missed one costs a hint; every step here
    cosines are trusted above their thresholds under the same guards, without the margin.
 
 Names and proper nouns take part in the first step only. What similarity nearly merged is returned as ``near``: it becomes a
-hint. The thresholds are in `profiles`; embedding, searching and the order of writes are the caller's.
+hint. So does a key of the same script beyond the merge threshold: most such pairs are synonyms, but too many are not. The thresholds are in `profiles`; embedding, searching and the order of writes are the caller's.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SHORT_WORDS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """An existing key near a new surface; ``similarity`` is the cosine of the new surface to its concept."""
+    """An existing key near a new surface; ``similarity`` is the best cosine of the new surface to any of its surfaces."""
 
     key_id: str
     concept: str
@@ -88,10 +88,9 @@ def _groups(neighbour: Neighbour, lexicon: Lexicon) -> frozenset[str]:
 
 def _distinct(surface: str, neighbour: Neighbour, lexicon: Lexicon) -> bool:
     """Whether the two are known to be different things, whatever their similarity."""
-    concept = neighbour.concept
-    if closed_class(surface) is not None or closed_class(concept) is not None:
+    if any(closed_class(form) is not None for form in (surface, *neighbour.surfaces)):
         return True
-    if sorted(qualifiers(surface)) != sorted(qualifiers(concept)):
+    if sorted(qualifiers(surface)) != sorted(qualifiers(neighbour.concept)):
         return True
     group, groups = lexicon.group(surface), _groups(neighbour, lexicon)
     return group is not None and bool(groups) and group not in groups
@@ -103,7 +102,7 @@ def _rivals(
     """Similarities of the candidates beside ``best`` that share a script with it and are not another form of it."""
     script = scripts(best.concept)
     known, groups = {stem_key(surface) for surface in best.surfaces}, _groups(best, lexicon)
-    yield from (other.similarity for other in others if scripts(other.concept) & script)
+    yield from (other.similarity for other in others if any(scripts(form) & script for form in other.surfaces))
     for word, similarity in words:
         if scripts(word) & script and stem_key(word) not in known and lexicon.group(word) not in groups:
             yield similarity
@@ -117,18 +116,27 @@ def _across_scripts(
     lexicon_similarities: Callable[[], Sequence[tuple[str, float]]],
     mutual_nearest: Callable[[str], bool],
 ) -> MergeInto | Create:
-    candidates = [neighbour for neighbour in neighbours if crosses_scripts(surface, neighbour.concept)]
-    if not candidates:
+    # A key that has a form in the surface's script already may owe its similarity to that form: not across scripts.
+    best = next((n for n in neighbours if all(crosses_scripts(surface, form) for form in n.surfaces)), None)
+    if best is None:
         return Create()
-    best, *others = candidates
+    others = [neighbour for neighbour in neighbours if neighbour is not best]
     if best.similarity < profile.near or best.key_type != "concept" or _distinct(surface, best, lexicon):
         return Create()
     runner_up = max(_rivals(best, others, lexicon, lexicon_similarities()), default=0.0)
     if best.similarity - runner_up < MARGIN:
         return Create()
-    certain = not is_ambiguous(surface) and not is_ambiguous(best.concept)
+    certain = not any(map(is_ambiguous, (surface, *best.surfaces)))
     if certain and best.similarity >= profile.key_merge and mutual_nearest(best.key_id):
         return MergeInto(best.key_id, "cross_script")
+    return Create((best,))
+
+
+def _synonym(surface: str, concepts: Sequence[Neighbour], profile: Profile, lexicon: Lexicon) -> Create:
+    """The nearest key with a form in the surface's script, as a hint, when it is as near as a synonym is."""
+    best = next((n for n in concepts if any(scripts(surface) & scripts(form) for form in n.surfaces)), None)
+    if best is None or best.similarity < profile.key_merge or _distinct(surface, best, lexicon):
+        return Create()
     return Create((best,))
 
 
@@ -183,5 +191,6 @@ def decide_merge(
             if group in _groups(neighbour, lexicon):
                 return MergeInto(neighbour.key_id, "lexicon")
     if profile.across_scripts_only:
-        return _across_scripts(surface, neighbours, profile, lexicon, lexicon_similarities, mutual_nearest)
+        decision = _across_scripts(surface, neighbours, profile, lexicon, lexicon_similarities, mutual_nearest)
+        return _synonym(surface, concepts, profile, lexicon) if decision == Create() else decision
     return _by_threshold(surface, neighbours, profile, lexicon)

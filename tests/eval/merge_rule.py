@@ -34,7 +34,7 @@ from keymem_daemon.core.closed_classes import closed_class
 from keymem_daemon.core.lexicon import Lexicon, load_lexicon
 from keymem_daemon.core.merging import Create, MergeInto, Neighbour, crosses_scripts, decide_merge
 from keymem_daemon.core.profiles import PROFILES
-from keymem_daemon.core.text import scripts
+from keymem_daemon.core.text import fold, scripts
 from keymem_daemon.embed.builtin import BuiltinEncoder
 
 Matrix = npt.NDArray[np.float32]
@@ -58,8 +58,8 @@ class Judge:
         self._lexicon = lexicon
         self._surfaces = tuple(dict.fromkeys(surfaces))
         encoder = BuiltinEncoder()
-        self._matrix: Matrix = encoder.encode(self._surfaces)
-        self._words: Matrix = encoder.encode(lexicon.words)
+        self._matrix: Matrix = encoder.encode([fold(surface) for surface in self._surfaces])
+        self._words: Matrix = encoder.encode([fold(word) for word in lexicon.words])
         self._row = {surface: row for row, surface in enumerate(self._surfaces)}
 
     def nearest(self, surface: str, keys: Sequence[str], minimum: float) -> list[str]:
