@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
 
-from fixed_time import CountingIds, FixedClock  # noqa: E402 - found through the line above
+from fixed_time import CountingIds, FixedClock
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -123,7 +123,7 @@ class Writer:
         call to make once the change is committed and before anything else is (such as a purge).
         """
         if self._closing:
-            raise Unavailable("the daemon is stopping", "Try again; it will be started anew.")
+            raise _stopping()
         done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._queue.append(_Job(action, actor, request_id, decide, note, after, done))
         self._idle.clear()
@@ -151,25 +151,31 @@ class Writer:
             self._drain_soft()
 
     async def run(self) -> None:
-        """Serve the queue until `close`."""
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            while self._queue:
-                group = [self._queue.popleft() for _ in range(min(len(self._queue), GROUP_JOBS))]
-                try:
-                    async with self._turn:
-                        self._busy = True
-                        await self._carry_out(group)
-                finally:
-                    self._busy = False
-                    for job in group:
-                        if not job.done.done():
-                            job.done.set_exception(Unavailable("the daemon is stopping", "Try again; it will be started anew."))
-                self._drain_soft()
+        """Serve the queue until `close`. However it ends, nobody is left waiting and nothing more is taken."""
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                while self._queue:
+                    await self._serve([self._queue.popleft() for _ in range(min(len(self._queue), GROUP_JOBS))])
+                self._idle.set()
+                if self._closing:
+                    return
+        finally:
+            self._closing = True
+            _fail(self._queue, _stopping())
+            self._queue.clear()
             self._idle.set()
-            if self._closing:
-                return
+
+    async def _serve(self, group: Sequence[_Job]) -> None:
+        try:
+            async with self._turn:
+                self._busy = True
+                await self._carry_out(group)
+        finally:
+            self._busy = False
+            _fail(group, _stopping())
+        self._drain_soft()
 
     async def drained(self) -> None:
         """Wait until no write is waiting or under way."""
@@ -196,10 +202,15 @@ class Writer:
         changes += [KeyChanged(k) for i in dirty.keys if (k := self._graph.key(i)) is not None]
         changes += [LinkSet(link) for pair in dirty.links if (link := self._graph.link(*pair)) is not None]
         now, actor = self._clock.now(), Actor(tool="soft state")
-        commits = [Commit("reinforce", now, actor, tuple(changes))]
-        commits += [Commit("reinforce", now, actor, (), request_id, "{}") for request_id in dirty.requests]
+
+        def commit() -> None:
+            # An id that is on record already would make the store refuse the whole flush, now and ever after.
+            new = [request_id for request_id in dirty.requests if self._store.response_to(request_id) is None]
+            recorded = [Commit("reinforce", now, actor, (), request_id, "{}") for request_id in new]
+            self._store.commit([Commit("reinforce", now, actor, tuple(changes)), *recorded], durable=False)
+
         try:
-            await self._in_store(lambda: self._store.commit(commits, durable=False))
+            await self._in_store(commit)
         except KeymemError as failure:
             self.last_failure = failure.message
             for mine, theirs in ((self._dirty.memories, dirty.memories), (self._dirty.keys, dirty.keys), (self._dirty.requests, dirty.requests)):
@@ -245,6 +256,9 @@ class Writer:
         except KeymemError as failure:
             _fail(group, failure)
             return
+        if self._dirty.keys:
+            # A learned key may not have reached the store yet: a link to it would have no end there.
+            await self._write_dirty()
         whole = Plan(self._graph)
         now = self._clock.now()
         commits: list[Commit] = []
@@ -298,6 +312,11 @@ def _settle(job: _Job, outcome: Result | Exception) -> None:
         job.done.set_result(outcome)
 
 
-def _fail(jobs: Sequence[_Job], failure: Exception) -> None:
+def _stopping() -> Unavailable:
+    return Unavailable("the daemon is stopping", "Try again; it will be started anew.")
+
+
+def _fail(jobs: Iterable[_Job], failure: Exception) -> None:
+    """``failure`` is the answer of those that have none yet."""
     for job in jobs:
         _settle(job, failure)

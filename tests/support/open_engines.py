@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypedDict, TypeVar, Unpack
 
 from fixed_time import CountingIds, FixedClock
 from hashing_words import HashingWords
@@ -29,15 +28,32 @@ PATIENCE_S = 60.0
 Everything = tuple[dict[str, Memory], dict[str, Key], dict[tuple[str, str], Link]]
 
 
+class ItemOptions(TypedDict, total=False):
+    """What else a memory to save may have."""
+
+    key_types: Mapping[str, str]
+    namespace: str | None
+    ttl_seconds: float | None
+    decay_profile: str | None
+    related_to: tuple[str, ...]
+    source: Mapping[str, str] | None
+
+
+class Parts(TypedDict, total=False):
+    """What an engine may be made of instead of the usual."""
+
+    store: Store
+    clock: Clock
+    new_id: NewId
+    encoder: Encoder
+    settings: Settings
+    background: bool
+
+
 @cache
 def lexicon() -> Lexicon:
     """The shipped lexicon, read once."""
     return load_lexicon()
-
-
-def settings_with(**values: Any) -> Settings:
-    """The defaults with some values of their own."""
-    return replace(load_settings({}), **values)
 
 
 def caller(request_id: str | None = None, *, session: str = "session-1", namespaces: tuple[str, ...] | None = None) -> Caller:
@@ -45,16 +61,15 @@ def caller(request_id: str | None = None, *, session: str = "session-1", namespa
     return Caller(Actor(tool="test", session=session), request_id, namespaces)
 
 
-def item(content: str, *keys: str, **more: Any) -> RememberItem:
+def item(content: str, *keys: str, **more: Unpack[ItemOptions]) -> RememberItem:
     """A memory to save."""
     return RememberItem(content, keys, **more)
 
 
-async def saved(engine: Engine, content: str, *keys: str, **more: Any) -> str:
+async def saved(engine: Engine, content: str, *keys: str, **more: Unpack[ItemOptions]) -> str:
     """Save a memory and return its id."""
     result = await remember(engine, caller(), item(content, *keys, **more))
-    memory_id: str = result["saved"]
-    return memory_id
+    return str(result["saved"])
 
 
 def key_id(engine: Engine, surface: str) -> str:
@@ -89,7 +104,7 @@ async def opened(
         korean=None,
         lexicon=lexicon(),
         profile=PROFILES["builtin"],
-        settings=settings or settings_with(),
+        settings=settings or load_settings({}),
         clock=clock or FixedClock(),
         new_id=new_id or CountingIds(),
     )
@@ -103,7 +118,7 @@ async def opened(
             await engine.close()
 
 
-def play(scene: Callable[[Engine], Coroutine[None, None, T]], **parts: Any) -> T:
+def play(scene: Callable[[Engine], Coroutine[None, None, T]], **parts: Unpack[Parts]) -> T:
     """Run ``scene`` on an engine of its own, made of ``parts``."""
 
     async def run() -> T:
