@@ -104,6 +104,19 @@ class HttpServer(uvicorn.Server):
         await self.on_tick(0)
         await self._stopping.wait()
 
+    async def shutdown(self, sockets: Any = None) -> None:  # noqa: ANN401 - as in the base class
+        """Finish what is in flight. What takes too long is hung up on, so that its client asks the next daemon."""
+        hang_up = asyncio.get_running_loop().call_later(GRACE_S - 0.1, self._hang_up)
+        try:
+            await super().shutdown(sockets=sockets)
+        finally:
+            hang_up.cancel()
+
+    def _hang_up(self) -> None:
+        for connection in list(self.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Leave the signals to the runtime."""

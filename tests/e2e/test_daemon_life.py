@@ -1,0 +1,215 @@
+"""The daemon as a process: one per directory, found when it answers, gone in time, and nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+from running_daemon import WAIT_S, RunningDaemon, clean_environment, end, running, start, wait_until
+
+from keymem_shim import rendezvous
+
+FACT = {"items": [{"content": "The user likes strawberries", "keys": ["strawberry", "fruit"]}]}
+
+
+def attend(daemon: RunningDaemon, session: str) -> socket.socket:
+    """Hold a session's connection open as a shim does; returns once it counts."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(WAIT_S)
+    connection.connect(daemon.discovery.socket or "")
+    connection.sendall(f"GET /session HTTP/1.1\r\nHost: localhost:1\r\nX-Keymem-Session: {session}\r\n\r\n".encode())
+    assert connection.recv(4_096).startswith(b"HTTP/1.1 200")
+    return connection
+
+
+def test_everything_the_daemon_writes_is_the_users_alone_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with running(tmp_path / "d") as daemon:
+            daemon.verb("remember", FACT)
+            assert stat.S_IMODE((tmp_path / "d").stat().st_mode) == 0o700
+            for found in (tmp_path / "d").rglob("*"):
+                expected = 0o700 if found.is_dir() else 0o600
+                assert stat.S_IMODE(found.stat().st_mode) == expected, found
+    finally:
+        os.umask(before)
+
+
+def test_a_term_signal_ends_the_daemon_within_two_seconds_and_it_leaves_nothing_behind(tmp_path: Path) -> None:
+    with running(tmp_path / "d") as daemon:
+        session = attend(daemon, "one")
+        daemon.verb("remember", FACT)
+        path = daemon.discovery.socket or ""
+        took = daemon.stop(signal.SIGTERM)
+        session.close()
+        assert daemon.process.returncode == 0
+        assert took < 4.0, "two seconds, and as much again for a loaded machine"
+        assert not Path(rendezvous.discovery_path(str(tmp_path / "d"))).exists()
+        assert not Path(path).exists()
+
+
+def test_what_was_acknowledged_is_there_after_a_kill(tmp_path: Path) -> None:
+    with running(tmp_path / "d") as daemon:
+        saved = daemon.verb("remember", FACT)["results"][0]["saved"]
+        daemon.stop(signal.SIGKILL)
+    with running(tmp_path / "d") as daemon:
+        assert daemon.verb("show", {"id": saved})
+
+
+def test_a_killed_daemons_socket_and_discovery_file_do_not_stop_the_next_one(tmp_path: Path) -> None:
+    with running(tmp_path / "d") as daemon:
+        before = daemon.discovery
+        daemon.stop(signal.SIGKILL)
+        assert Path(before.socket or "").exists()
+    with running(tmp_path / "d") as daemon:
+        assert daemon.discovery.instance != before.instance
+
+
+def test_of_two_daemons_started_at_once_one_serves_and_the_other_says_so(tmp_path: Path) -> None:
+    one, two = start(tmp_path / "d"), start(tmp_path / "d")
+    try:
+        wait_until(lambda: one.process.poll() is not None or two.process.poll() is not None, "one to give way")
+        loser, winner = (one, two) if one.process.poll() is not None else (two, one)
+        assert loser.process.returncode == 3
+        assert b"already serves" in (loser.process.stderr.read() if loser.process.stderr else b"")
+        winner.wait_ready()
+        assert winner.discovery.pid == winner.process.pid
+    finally:
+        end(one)
+        end(two)
+
+
+def test_a_daemon_started_by_a_shim_leaves_when_nobody_is_there(tmp_path: Path) -> None:
+    quick = {"KEYMEM_DAEMON_IDLE_MS": "300", "KEYMEM_SESSION_REAP_GRACE_MS": "50"}
+    with running(tmp_path / "d", "--started-by", "shim", extra=quick) as daemon:
+        session = attend(daemon, "one")
+        with daemon.over_socket() as client:
+            (listed,) = client.get("/status").json()["sessions"]
+        assert (listed["id"], listed["live"]) == ("one", True)
+        assert daemon.process.poll() is None
+        session.close()
+        daemon.process.wait(WAIT_S)
+        assert daemon.process.returncode == 0
+
+
+def test_a_daemon_that_a_person_started_stays(tmp_path: Path) -> None:
+    quick = {"KEYMEM_DAEMON_IDLE_MS": "100", "KEYMEM_SESSION_REAP_GRACE_MS": "0"}
+    with running(tmp_path / "d", "--started-by", "person", extra=quick) as daemon:
+        threading.Event().wait(0.6)
+        assert daemon.process.poll() is None
+
+
+def test_a_daemon_hands_over_to_a_newer_version_only_when_a_shim_started_it(tmp_path: Path) -> None:
+    with running(tmp_path / "d", "--started-by", "person") as daemon:
+        assert daemon.post("/control/handover", {"version": "99.0"}).status_code == 409
+    with running(tmp_path / "d", "--started-by", "shim") as daemon:
+        assert daemon.post("/control/handover", {"version": "0.0.1"}).status_code == 409
+        assert daemon.post("/control/handover", {"version": "99.0"}).status_code == 202
+        daemon.process.wait(WAIT_S)
+        assert daemon.process.returncode == 0
+
+
+def test_a_request_that_was_taken_is_answered_or_hung_up_on_and_never_half_done(tmp_path: Path) -> None:
+    items = [{"content": f"Fact number {n}", "keys": [f"subject {n}", f"thing {n}"]} for n in range(20)]
+    answers: list[httpx.Response] = []
+
+    def ask(client: httpx.Client) -> None:
+        with suppress(httpx.TransportError):
+            answers.append(client.post("/api/remember", json={"items": items}))
+
+    with running(tmp_path / "d") as daemon:
+        daemon.verb("remember", FACT)
+        with daemon.over_socket() as client:
+            client.get("/health")
+            asking = threading.Thread(target=ask, args=[client])
+            asking.start()
+            daemon.stop(signal.SIGTERM)
+            asking.join(WAIT_S)
+        assert daemon.process.returncode == 0
+    with running(tmp_path / "d") as daemon:
+        total = daemon.verb("list", {"limit": 1})["total"]
+    assert total in ((21,) if answers else (1, 21))
+
+
+def test_the_discovery_file_names_the_daemon_and_the_log_does_not_name_the_token(tmp_path: Path) -> None:
+    with running(tmp_path / "d") as daemon:
+        daemon.verb("remember", FACT)
+        said = json.loads(Path(rendezvous.discovery_path(str(tmp_path / "d"))).read_text())
+        assert set(said) == {"pid", "started_at", "socket", "port", "token", "instance", "version", "protocol"}
+        assert said["pid"] == daemon.process.pid
+        assert len(bytes.fromhex(said["token"])) == 32
+        daemon.stop()
+    log = (tmp_path / "d" / "logs" / "daemon.log").read_text()
+    assert "listening" in log
+    assert said["token"] not in log
+    assert "strawberries" not in log
+
+
+def test_the_server_on_stdio_speaks_only_json_rpc_and_holds_the_same_lock(tmp_path: Path) -> None:
+    requests = [
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "t", "version": "1"},
+            },
+        },
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "tools/call",
+            "params": {"name": "remember", "arguments": FACT["items"][0]},
+        },
+        {
+            "jsonrpc": "2.0",
+            "id": 3,
+            "method": "tools/call",
+            "params": {"name": "recall", "arguments": {"query": "fruit"}},
+        },
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "keymem_daemon", "stdio"],
+        env=clean_environment(tmp_path / "d"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"".join(json.dumps(request).encode() + b"\n" for request in requests))
+        process.stdin.flush()
+        answers = {}
+        while len(answers) < 3:
+            line = process.stdout.readline()
+            assert line, "the server ended early"
+            answer = json.loads(line)
+            assert answer["jsonrpc"] == "2.0"
+            answers[answer["id"]] = answer
+        second = subprocess.run(
+            [sys.executable, "-m", "keymem_daemon", "stdio"],
+            env=clean_environment(tmp_path / "d"),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=WAIT_S,
+            check=False,
+        )
+        assert (second.returncode, second.stdout) == (3, b"")
+        process.stdin.close()
+        assert process.stdout.read() == b""
+        process.wait(WAIT_S)
+    assert process.returncode == 0
+    assert answers[3]["result"]["structuredContent"]["memories"][0]["content"] == FACT["items"][0]["content"]
