@@ -75,8 +75,6 @@ async def retrieve(
         chosen = selected(final, stage.coverage, top_k, weights)
     else:
         chosen = [(m, final[m]) for m in top(final, top_k)]
-    if learn:
-        _learn(engine, caller, [m for m, _ in chosen], signals, bridges)
     memories = [
         {
             **memory_view(graph.memories[m]),
@@ -88,7 +86,7 @@ async def retrieve(
         }
         for m, value in chosen
     ]
-    return {
+    result = {
         "query": query,
         "namespace": caller.described(namespace),
         "memories": memories,
@@ -96,6 +94,9 @@ async def retrieve(
         "semantic": signals.semantic,
         "reranker": "sentence cosine" if signals.direction is not None else "none",
     }
+    if learn and not await engine.writer.seen(caller.request_id):
+        _learn(engine, caller, [m for m, _ in chosen], signals, bridges)
+    return result
 
 
 def checked_query(query: str, argument: str = "query") -> str:
