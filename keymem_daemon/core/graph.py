@@ -53,7 +53,7 @@ class Graph:
         self._groups: MutableMapping[str, MutableMapping[str, None]] = {}
         self._texts: MutableMapping[tuple[str, str], MutableMapping[str, None]] = {}
         self._referrers: MutableMapping[str, MutableMapping[str, None]] = {}
-        self._active: MutableMapping[str, None] = {}
+        self._active: MutableMapping[str, str] = {}
         self._counts: MutableMapping[str, MutableMapping[str, int]] = {}
         self._totals: MutableMapping[str, int] = {}
         self._namespaces: MutableMapping[str, MutableMapping[str, None]] = {}
@@ -150,9 +150,8 @@ class Graph:
 
     def in_scope(self, memory_id: str, scope: Scope) -> bool:
         """Whether the memory is active and its namespace is one the read may see."""
-        if memory_id not in self._active:
-            return False
-        return scope is None or fold(self._memories[memory_id].namespace) in scope
+        namespace = self._active.get(memory_id)
+        return namespace is not None and (scope is None or namespace in scope)
 
     def active_members(self, key_id: str, scope: Scope) -> Iterator[Link]:
         """Links of a key to the active memories of the scope."""
@@ -311,7 +310,7 @@ class Graph:
 
     def _activate(self, memory: Memory) -> None:
         namespace = fold(memory.namespace)
-        self._active[memory.id] = None
+        self._active[memory.id] = namespace
         self._row(self._namespaces, namespace)[memory.id] = None
         for key_id in self._key_links.get(memory.id, ()):
             self._count(key_id, namespace, 1)

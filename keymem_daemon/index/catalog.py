@@ -51,6 +51,7 @@ class Catalog:
         self._wanted_keys: dict[str, str] = {}
         self._wanted_words: dict[str, None] = {}
         self._wanted_sentences: dict[str, None] = {}
+        self._word_terms: dict[str, str] = {}
 
     # Following the graph.
 
@@ -118,8 +119,10 @@ class Catalog:
         vocabulary = self.lexical.vocabulary_changes()
         for word in vocabulary.removed:
             self._wanted_words.pop(word, None)
+            self._word_terms.pop(word, None)
             self.words.remove(word)
-        for word, _ in vocabulary.added:
+        for word, term in vocabulary.added:
+            self._word_terms[word] = term
             if word not in self.words:
                 self._wanted_words[word] = None
 
@@ -165,6 +168,10 @@ class Catalog:
         about = self._graph.keys[links[0].key_id].concept if links else ""
         found = sentences(memory.content)[:SENTENCES_PER_MEMORY] or [memory.content]
         return [f"{about}: {sentence}" if about else sentence for sentence in found]
+
+    def term_of(self, word: str) -> str:
+        """The term that a word of the texts leads to; the word itself when it is not one of them."""
+        return self._word_terms.get(word, word)
 
     # Vectors.
 

@@ -105,19 +105,18 @@ async def _key_vectors(engine: Engine, texts: Sequence[str]) -> Matrix | None:
 
 def _expanded(engine: Engine, vectors: Matrix, scope: Scope, weights: Weights) -> dict[str, float]:
     """Terms of the store's own vocabulary near the query's words: ``0.6 · (cos − 0.5) / 0.5``, up to eight a word."""
-    lexical, tokenizer = engine.catalog.lexical, engine.catalog.tokenizer
-    floor = weights.expansion_floor
+    catalog, floor = engine.catalog, weights.expansion_floor
     found: dict[str, float] = {}
 
     def in_scope(word: str) -> bool:
-        return any(lexical.in_scope(token.term, scope) for token in tokenizer.query_terms(word))
+        return catalog.lexical.in_scope(catalog.term_of(word), scope)
 
-    for row in engine.catalog.words.expand(vectors, weights.expansion_words, floor, in_scope):
+    for row in catalog.words.expand(vectors, weights.expansion_words, floor, in_scope):
         for word, cosine in row:
             weight = weights.expansion * (cosine - floor) / (1 - floor)
-            for token in tokenizer.query_terms(word):
-                if weight > found.get(token.term, 0.0):
-                    found[token.term] = weight
+            term = catalog.term_of(word)
+            if weight > found.get(term, 0.0):
+                found[term] = weight
     return found
 
 
