@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -25,8 +25,11 @@ SALVAGED: Final = ("memories", "keys", "links", "requests", "commits", "changes"
 """Tables whose rows are worth saving, each after those it refers to. Vectors can be computed again."""
 
 _ROWS_AT_ONCE: Final = 200
-_BLIND_PROBES: Final = 20_000
-"""How far to look for rows past the last readable one when the end of a table cannot be found from behind."""
+_PATIENCE: Final = 5_000
+"""How many rows without an answer end the search for further ones: more than a lost page of pointers covers in a small store."""
+
+_MAX_SEQ: Final = 2**63 - 1
+_PAGE_SIZE: Final = 4096
 
 Cells = tuple[object, ...]
 
@@ -123,39 +126,62 @@ def _salvaged_without_first_page(path: Path, new: sqlite3.Connection) -> dict[st
                 leftover.unlink(missing_ok=True)
 
 
-_PAGE_SIZE: Final = 4096
-
-
 def _rows(db: sqlite3.Connection, table: str, columns: list[str]) -> Iterator[Cells]:
-    """Every row of ``table`` that can be read, each once."""
+    """Every row of ``table`` that can be read."""
     select = f"SELECT {', '.join(columns)} FROM {table} WHERE seq"  # noqa: S608 - a table of schema.py
-    last = -1
-    try:
-        while rows := db.execute(f"{select} > ? ORDER BY seq LIMIT {_ROWS_AT_ONCE}", (last,)).fetchall():
-            yield from rows
-            last = rows[-1][0]
-    except sqlite3.DatabaseError:
-        pass
-    else:
+    complete, low = yield from _rows_forward(db, select)
+    if complete:
         return
-    # From the other end, as far as that goes; then one by one what lies between.
-    first = last + _BLIND_PROBES
+    complete, high = yield from _rows_backward(db, select, low)
+    if not complete:
+        yield from _rows_between(db, select, low, high)
+
+
+def _rows_forward(db: sqlite3.Connection, select: str) -> Generator[Cells, None, tuple[bool, int]]:
+    """Rows in order; whether that was all, and the last. Rubble can name rows in any order, and reading never goes back."""
+    low = -1
     try:
-        low = 2**63 - 1
-        while (row := db.execute(f"{select} < ? ORDER BY seq DESC LIMIT 1", (low,)).fetchone()) and row[0] > last:
+        while rows := db.execute(f"{select} > ? ORDER BY seq LIMIT {_ROWS_AT_ONCE}", (low,)).fetchall():
+            for row in rows:
+                if row[0] <= low:
+                    return False, low
+                yield row
+                low = row[0]
+    except sqlite3.DatabaseError:
+        return False, low
+    return True, low
+
+
+def _rows_backward(db: sqlite3.Connection, select: str, low: int) -> Generator[Cells, None, tuple[bool, int]]:
+    """Rows beyond ``low`` from the last one down; whether that was all, and how far down it went."""
+    high = _MAX_SEQ
+    try:
+        while (row := db.execute(f"{select} < ? ORDER BY seq DESC LIMIT 1", (high,)).fetchone()) and row[0] > low:
+            if row[0] >= high:
+                return False, high
             yield row
-            low = first = row[0]
+            high = row[0]
     except sqlite3.DatabaseError:
-        pass
-    else:
-        return
-    for seq in range(last + 1, first):
+        return False, high
+    return True, high
+
+
+def _rows_between(db: sqlite3.Connection, select: str, low: int, high: int) -> Iterator[Cells]:
+    """Rows beyond ``low`` and below ``high``, each asked for by itself, until too many in a row give no answer."""
+    misses = 0
+    patience = _PATIENCE if low >= 0 or high < _MAX_SEQ else _PATIENCE // 10
+    for seq in range(low + 1, high):
         try:
             row = db.execute(f"{select} = ?", (seq,)).fetchone()
         except sqlite3.DatabaseError:
-            continue
-        if row is not None:
+            row = None
+        if row is not None and row[0] == seq:
+            misses = 0
             yield row
+        else:
+            misses += 1
+            if misses > patience:
+                return
 
 
 def _as_text(cell: object) -> object:
