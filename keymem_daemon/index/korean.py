@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-import select
+import selectors
 import subprocess
 import sys
 import threading
@@ -78,18 +78,26 @@ class KiwiHere:
         """Nothing to let go of."""
 
 
+class ProcessNotStartedError(OSError):
+    """The system started no child process."""
+
+    def __init__(self, cause: OSError) -> None:
+        super().__init__(f"no process for the Korean analyser: {cause}")
+
+
 class KiwiApart:
     """Kiwi in a child process that answers lines of JSON and ends when its standard input does."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            # -P: a module that lies in the current directory must not be imported.
-            [sys.executable, "-P", "-m", "keymem_daemon.index.korean_worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        # -P: a module that lies in the current directory must not be imported.
+        command = [sys.executable, "-P", "-m", "keymem_daemon.index.korean_worker"]
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                command, stdin=pipe, stdout=pipe, stderr=nothing, start_new_session=True
+            )
+        except OSError as error:
+            raise ProcessNotStartedError(error) from error
         try:
             self._exchange(["가"], _LOAD_S)
         except (OSError, ValueError):
@@ -107,8 +115,10 @@ class KiwiApart:
         writer.write(json.dumps(list(texts)).encode("ascii") + b"\n")
         writer.flush()
         # The child answers one line to one line, so what is ready to read is this answer's beginning.
-        if not select.select([reader], [], [], seconds)[0]:
-            raise TimeoutError("the Korean analyser did not answer")
+        with selectors.DefaultSelector() as selector:
+            selector.register(reader, selectors.EVENT_READ)
+            if not selector.select(seconds):
+                raise TimeoutError("the Korean analyser did not answer")
         line = reader.readline()
         if not line:
             raise OSError("the Korean analyser ended")
@@ -132,10 +142,16 @@ class KiwiApart:
 
 
 def start_engine() -> Engine:
-    """Kiwi in a process of its own, or here where none can be started."""
+    """Kiwi in a process of its own, or here where none can be started.
+
+    A process that starts and then fails is not tried again in here: what ended the child would end the daemon.
+    """
+    # Only sockets can be waited for on Windows.
+    if sys.platform == "win32":
+        return KiwiHere()
     try:
         return KiwiApart()
-    except (OSError, ValueError):
+    except ProcessNotStartedError:
         return KiwiHere()
 
 

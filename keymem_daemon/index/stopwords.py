@@ -23,7 +23,7 @@ ENGLISH: Final[frozenset[str]] = frozenset(
     not no also too very just only even still ever never again already almost quite rather really
     here there now any some all both each every either neither other others another own same
     more most much many few less least several
-    let lets get gets got getting please im ive id youre theyre hes shes thats whats
+    let lets get gets got getting please
     etc eg ie vs
     www
     """.split(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from keymem_daemon.index.korean import KiwiApart, KoreanAnalyzer, Morpheme
+from keymem_daemon.index.korean import (
+    KiwiApart,
+    KiwiHere,
+    KoreanAnalyzer,
+    Morpheme,
+    ProcessNotStartedError,
+    start_engine,
+)
 from keymem_daemon.index.lexical import LexicalIndex
 from keymem_daemon.index.particles import bare_noun
 from keymem_daemon.index.tokens import Tokenizer
@@ -168,6 +176,26 @@ def test_the_process_imports_nothing_from_the_current_directory(
     engine = KiwiApart()
     assert engine.analyse(["파이썬을"])[0][0] == Morpheme("파이썬", "NNP", 0, 3)
     engine.close()
+
+
+def test_where_no_process_can_be_started_kiwi_is_loaded_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+    with pytest.raises(ProcessNotStartedError):
+        KiwiApart()
+    engine = start_engine()
+    assert isinstance(engine, KiwiHere)
+    assert [morpheme.form for morpheme in engine.analyse(["서버를"])[0]] == ["서버", "를"]
+
+
+def test_a_process_that_ends_at_once_is_an_error_and_leaves_nothing_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    false = tmp_path / "false"
+    false.write_text("#!/bin/sh\nexit 1\n", encoding="ascii")
+    false.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(false))
+    with pytest.raises(OSError, match=r"analyser ended|Broken pipe"):
+        start_engine()
 
 
 def test_threads_may_analyse_at_once(tokenizer: Tokenizer) -> None:
