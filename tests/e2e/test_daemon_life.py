@@ -12,6 +12,7 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 from running_daemon import WAIT_S, RunningDaemon, clean_environment, end, running, start, wait_until
@@ -192,7 +193,7 @@ def test_the_server_on_stdio_speaks_only_json_rpc_and_holds_the_same_lock(tmp_pa
         assert process.stdout is not None
         process.stdin.write(b"".join(json.dumps(request).encode() + b"\n" for request in requests))
         process.stdin.flush()
-        answers = {}
+        answers: dict[int, dict[str, Any]] = {}
         while len(answers) < 3:
             line = process.stdout.readline()
             assert line, "the server ended early"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx2
@@ -183,6 +184,40 @@ def test_the_same_request_id_is_answered_once_and_done_once(daemon: RunningDaemo
     assert "deduplicated" not in value(again)
     other = call(daemon, "2025-06-18", "remember", given, X_Keymem_Request_Id="r-2")
     assert value(other)["deduplicated"] is True
+
+
+def test_a_request_that_is_sent_again_while_it_runs_is_done_once(daemon: RunningDaemon) -> None:
+    given = {"content": "Asked for eight times at once", "keys": ["eightfold"], "namespace": "at once"}
+
+    def ask(_number: int) -> dict[str, Any]:
+        return value(call(daemon, "2025-06-18", "remember", given, X_Keymem_Request_Id="r-at-once"))
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(ask, range(8)))
+    assert [answer["saved"] for answer in answers] == [answers[0]["saved"]] * 8
+    assert not [answer for answer in answers if "deduplicated" in answer]
+
+
+def test_the_writes_of_a_session_are_done_in_the_order_of_their_numbers_however_they_arrive(
+    daemon: RunningDaemon,
+) -> None:
+    numbers = list(range(1, 13))
+    session = "order-of-arrival"
+
+    def save(number: int) -> str:
+        given = {"content": f"Step {number}", "keys": [f"step {number}"], "namespace": session}
+        named = {"X_Keymem_Session": session, "X_Keymem_Seq": str(number), "X_Keymem_Seq_Floor": "1"}
+        return str(value(call(daemon, "2025-06-18", "remember", given, **named))["saved"])
+
+    with ThreadPoolExecutor(len(numbers)) as threads:
+        saved = dict(zip(reversed(numbers), threads.map(save, reversed(numbers)), strict=True))
+    done = daemon.verb("history", {"limit": 200})["changes"]
+    order = [
+        change["entity_id"]
+        for change in reversed(done)
+        if change["entity_id"] in saved.values() and change["before"] is None
+    ]
+    assert order == [saved[number] for number in numbers]
 
 
 def test_an_unknown_tool_is_a_protocol_error_and_not_a_crash(daemon: RunningDaemon) -> None:
