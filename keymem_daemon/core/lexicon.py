@@ -67,6 +67,10 @@ class Lexicon:
         self._forms = MappingProxyType(forms)
         self._names = MappingProxyType(names)
         self._stems = MappingProxyType({stem: name for stem, name in plurals.items() if stem not in contested})
+        reach: dict[str, int] = {}
+        for spelled in names:
+            reach[spelled[:1]] = max(len(spelled), reach.get(spelled[:1], 0))
+        self._reach = MappingProxyType(reach)
         self._words = tuple(form for group in forms.values() for form in _one_of_each_script(group))
 
     def group(self, surface: str) -> str | None:
@@ -76,6 +80,11 @@ class Lexicon:
             return name
         stem = spelling(stem_key(surface))
         return self._names.get(stem) or self._stems.get(stem)
+
+    def may_know(self, folded: str) -> bool:
+        """Whether any form begins as this folded surface does and is not much shorter: what to ask first about many surfaces."""
+        # Twice, for a form may be written with joints that its spelling is without ("머신 러닝").
+        return len(folded) <= 2 * self._reach.get(folded[:1], 0)
 
     def forms(self, group: str) -> tuple[str, ...]:
         """Every form of a group, its name first. Raises `KeyError` for no group."""

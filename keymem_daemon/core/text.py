@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 Script = Literal["latin", "hangul", "kana", "han", "cyrillic", "other"]
 
+_PARTS_OF_WORDS: Final = "#%‰"
 _SPACES: Final = re.compile(r"\s+")
 _WORD: Final = re.compile(r"[^\W_]+(?:[.'’+#_-]*[^\W_]+)*[+#]*", re.UNICODE)
 
@@ -24,6 +25,7 @@ _PARTICLES: Final = (
     "인 인데 인지 이고 이며 네 들 씨 님 마다 대로 뿐 커녕 치고"
 ).split()
 _PARTICLE_RUN: Final = re.compile("(?:" + "|".join(sorted(map(re.escape, _PARTICLES), key=len, reverse=True)) + "){1,4}")
+_LONGEST_RUN: Final = 4 * max(map(len, _PARTICLES))
 
 
 def nfc(text: str) -> str:
@@ -45,20 +47,23 @@ def fold(text: str) -> str:
 
 
 def is_punctuation(char: str) -> bool:
-    """Whether ``char`` is punctuation or a symbol (Unicode P* or S*)."""
-    return unicodedata.category(char)[0] in "PS"
+    """Whether ``char`` is punctuation (Unicode P*). A symbol says something: C++, 5 €, 😀."""
+    return unicodedata.category(char)[0] == "P"
 
 
 def normalized(content: str) -> str:
     """The form in which two memories are the same text: folded, outer punctuation stripped.
 
-    A text of nothing but punctuation is compared as it stands, else all of those would be one.
+    A text of nothing but punctuation is compared as it stands, else all of those would be one; a mark that ends a word as part
+    of it stays (C#, 5 %).
     """
     folded = fold(content)
     start, end = 0, len(folded)
     while start < end and (is_punctuation(folded[start]) or folded[start].isspace()):
         start += 1
     while end > start and (is_punctuation(folded[end - 1]) or folded[end - 1].isspace()):
+        if folded[end - 1] in _PARTS_OF_WORDS and end - 2 >= start and not is_punctuation(folded[end - 2]):
+            break
         end -= 1
     return folded[start:end] or folded
 
@@ -121,8 +126,9 @@ def _boundary(text: str, index: int, inner: str) -> bool:
 
 
 def _run_of_hangul(text: str, start: int) -> str:
-    end = start
-    while end < len(text) and script_of_char(text[end]) == "hangul":
+    """The Hangul from ``start`` on, cut where it is too long to be particles: a text without spaces costs what others do."""
+    end, limit = start, min(len(text), start + _LONGEST_RUN + 1)
+    while end < limit and script_of_char(text[end]) == "hangul":
         end += 1
     return text[start:end]
 
@@ -200,5 +206,6 @@ def particle_forms(folded_word: str) -> tuple[str, ...]:
     """A word and, when it is Hangul, each shorter form that leaves nothing but particles behind: 사과는 → 사과는, 사과, (사)."""
     if not folded_word or script_of_char(folded_word[-1]) != "hangul":
         return (folded_word,)
-    cuts = (folded_word[:cut] for cut in range(1, len(folded_word)) if _PARTICLE_RUN.fullmatch(folded_word[cut:]))
+    first = max(1, len(folded_word) - _LONGEST_RUN)
+    cuts = (folded_word[:cut] for cut in range(first, len(folded_word)) if _PARTICLE_RUN.fullmatch(folded_word[cut:]))
     return (folded_word, *cuts)

@@ -40,6 +40,8 @@ def literal_matches(graph: Graph, lexicon: Lexicon, text: str) -> dict[str, Lite
         if key_id is not None:
             found.append((start, end, key_id, fold(graph.keys[key_id].concept) == surface))
             continue
+        if not surface[-1].isascii() and not lexicon.may_know(surface):
+            continue  # no plural and no word of the lexicon: every stretch of a text without spaces is asked for
         for group in merge_groups(surface, lexicon):
             concepts = [k for k in graph.keys_in_group(group) if graph.keys[k].key_type == "concept"]
             found.extend((start, end, k, False) for k in concepts)
