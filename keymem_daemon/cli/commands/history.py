@@ -1,0 +1,48 @@
+"""Show who changed what and when, newest first: of one memory or key, or of everything."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from keymem_daemon.cli.contact import call
+from keymem_daemon.cli.listing import cut
+from keymem_daemon.cli.terminal import bold, columns, dim, print_json, say
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("id", metavar="ID", nargs="?", help="a memory's or a key's; all when left out")
+    parser.add_argument("--limit", type=int, default=50, metavar="N", help="how many changes (50)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Run the command."""
+    found = call("history", {"id": given.id, "limit": given.limit})
+    if given.json:
+        print_json(found)
+        return 0
+    for change in found["changes"]:
+        say(_first_line(change))
+        if said := _said(change):
+            say(dim("  " + cut(said, columns() - 2)))
+    if not found["changes"]:
+        say("no change is recorded" + (f" of {given.id}" if given.id else ""))
+    return 0
+
+
+def _first_line(change: Mapping[str, Any]) -> str:
+    actor = change["actor"]
+    who = actor.get("host_agent") or actor.get("tool") or "keymem"
+    return f"{change['at']}  {bold(change['action'])} {change['entity']} {change['entity_id']} {dim('by ' + cut(who, 40))}"
+
+
+def _said(change: Mapping[str, Any]) -> str:
+    """The text that a change left, or what it took away."""
+    after, before = change["after"] or {}, change["before"] or {}
+    text = after.get("content") or after.get("concept") or before.get("content") or before.get("concept")
+    return str(text or change["note"] or "")

@@ -1,0 +1,71 @@
+"""Find memories by association: the keys that fit, and one memory as a preview with the keys that lead on from it.
+
+This is what an agent sees. Changes nothing, except that a --context which repeats a memory word for word confirms it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from keymem_daemon.cli.contact import call
+from keymem_daemon.cli.listing import key_line, trust
+from keymem_daemon.cli.terminal import bold, clean, dim, print_json, say, wrapped
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("query", metavar="QUERY", help="one to four short nouns")
+    parser.add_argument("--context", metavar="TEXT", help="the situation in plain words; picks the preview")
+    parser.add_argument("--namespace", metavar="NAME", help="only this namespace")
+    parser.add_argument("--top-k", type=int, metavar="N", help="keys to show (8)")
+    parser.add_argument("--explain", action="store_true", help="also show how each key was found and what was searched")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Run the command."""
+    found = call(
+        "recall",
+        {
+            "query": given.query,
+            "context": given.context,
+            "namespace": given.namespace,
+            "top_k": given.top_k,
+            "explain": given.explain or None,
+        },
+    )
+    if given.json:
+        print_json(found)
+    else:
+        _show(found, explain=given.explain)
+    return 0
+
+
+def _show(found: Mapping[str, Any], *, explain: bool) -> None:
+    if found["status"] == "empty_namespace":
+        say("nothing is remembered here yet; `keymemd remember` saves something")
+    elif found["status"] == "no_match":
+        say("nothing fits")
+        for key in found.get("nearest_keys", []):
+            say(f"  nearest: {key_line(key)}")
+        say(*(dim(line) for line in wrapped(found.get("next_step", ""))))
+    for memory in found["memories"]:
+        say(*wrapped(memory["content"]))
+        say(dim(f"{memory['id']} · {clean(memory['namespace'])} · {trust(memory['validity'])}"))
+        if memory.get("auto_confirmed"):
+            say(dim("confirmed: the context repeats it"))
+        on = [clean(key["concept"]) for key in memory["connected_keys"]]
+        say(*wrapped(f"leads on to: {', '.join(on)}"), "")
+    if found["keys"]:
+        say(bold("keys"))
+    for key in found["keys"]:
+        how = f" · {key['match_type']} {key['score']:.3f}" if explain else ""
+        say(f"  {key_line(key)}{dim(how)}")
+    if explain:
+        searched = found["searched"]
+        where = "all namespaces" if searched["namespaces"] is None else ", ".join(searched["namespaces"])
+        say(dim(f"searched {searched['memory_count']:,} memories of {clean(where)}; semantic {found.get('semantic')}"))
