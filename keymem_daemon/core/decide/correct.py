@@ -16,6 +16,7 @@ from keymem_daemon.core.decide.plan import Plan
 from keymem_daemon.core.errors import InvalidArgument
 from keymem_daemon.core.freshness import superseded_depth
 from keymem_daemon.core.model import DecayProfile, Memory, Scope
+from keymem_daemon.core.text import fold
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +83,12 @@ def decide_correct(plan: Plan, correction: Correction, stamp: Mapping[str, str],
                     links=tuple(dict.fromkeys((*successor.links, *links))),
                     decay_profile=correction.decay_profile or successor.decay_profile,
                     expires_at=successor.expires_at if correction.expires_at is None else correction.expires_at,
-                    supersedes=successor.supersedes or old.id,
+                    supersedes=old.id,
                 )
             )
         )
+        # Provenance is one step here, too: what the known text had replaced before gives way to what it replaces now.
+        _prune(plan, successor.supersedes)
     near: list[NearKey] = []
     inherited: tuple[str, ...] = ()
     if correction.keys is None:
@@ -97,18 +100,21 @@ def decide_correct(plan: Plan, correction: Correction, stamp: Mapping[str, str],
         for wanted in correction.keys:
             key_id, hints = resolve(plan, wanted, rules)
             key_ids.append(key_id)
-            near.extend(hints)
+            near.extend(hint for hint in hints if plan.graph.memory_count(hint.key_id, frozenset({fold(old.namespace)})))
         tie(plan, new_id, key_ids, weights)
     _refer_to_successor(plan, old.id, new_id)
     return Corrected(new_id, old.id, inherited, successor is not None, tuple(near))
 
 
 def _supersede(plan: Plan, old: Memory, new_id: str) -> None:
-    before_that = old.supersedes
     plan.make(MemoryChanged(replace(old, superseded_by=new_id, depth=superseded_depth(old.depth), supersedes=None)))
-    if before_that is not None and before_that in plan.graph.memories:
-        forget_references(plan, before_that)
-        plan.remove_memory(before_that, purge=False)
+    _prune(plan, old.supersedes)
+
+
+def _prune(plan: Plan, memory_id: str | None) -> None:
+    if memory_id is not None and memory_id in plan.graph.memories:
+        forget_references(plan, memory_id)
+        plan.remove_memory(memory_id, purge=False)
 
 
 def _refer_to_successor(plan: Plan, old_id: str, new_id: str) -> None:
