@@ -68,7 +68,7 @@ def resolve(plan: Plan, wanted: WantedKey, rules: KeyRules) -> tuple[str, tuple[
         return existing.id, ()
     near: tuple[NearKey, ...] = ()
     if wanted.key_type == "concept":
-        grouped = next((k for g in merge_groups(wanted.surface, rules.lexicon) for k in _concepts_in_group(plan, g)), None)
+        grouped = next((k for g in merge_groups(wanted.surface, rules.lexicon) for k in concepts_in_group(plan, g)), None)
         if grouped is not None:
             return _joined(plan, grouped, wanted.surface), ()
         match decide_merge(
@@ -91,7 +91,8 @@ def resolve(plan: Plan, wanted: WantedKey, rules: KeyRules) -> tuple[str, tuple[
     return key.id, near
 
 
-def _concepts_in_group(plan: Plan, group: str) -> list[str]:
+def concepts_in_group(plan: Plan, group: str) -> list[str]:
+    """Ids of the concept keys that are one whatever their spelling, by the group's name."""
     return [key_id for key_id in plan.graph.keys_in_group(group) if plan.graph.keys[key_id].key_type == "concept"]
 
 

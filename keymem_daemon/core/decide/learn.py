@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from keymem_daemon.core.changes import KeyAdded, KeyChanged
-from keymem_daemon.core.decide.keys import KeyRules, tie
+from keymem_daemon.core.decide.keys import KeyRules, concepts_in_group, tie
 from keymem_daemon.core.decide.plan import Plan
-from keymem_daemon.core.merging import MergeInto, decide_merge
+from keymem_daemon.core.merging import MergeInto, decide_merge, merge_groups
 from keymem_daemon.core.model import AliasCandidate, Key, LearnedAlias
 from keymem_daemon.core.text import fold, usable_key, word_count
 
@@ -64,8 +64,10 @@ def _promote(
     plan: Plan, key: Key, memory_id: str, query: str, similarity: float, now: float, learning: LearningRules, rules: KeyRules
 ) -> Learned:
     existing = plan.graph.key_of_surface(query)
-    if existing is not None:
-        tie(plan, memory_id, [existing.id])
+    known = [] if existing is None else [existing.id]
+    known += [other for group in merge_groups(query, rules.lexicon) for other in concepts_in_group(plan, group)]
+    if known and known[0] != key.id:
+        tie(plan, memory_id, known[:1])
         return "key"
     near = [n for n in rules.similarity.neighbours(query) if n.key_id == key.id]
     verdict = decide_merge(
