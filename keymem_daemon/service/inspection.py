@@ -34,7 +34,7 @@ async def list_memories(engine: Engine, caller: Caller, namespace: str | None = 
     return {
         "memories": [
             {
-                **memory_view(memory),
+                **memory_view(graph, memory, scope),
                 "keys": [graph.keys[link.key_id].concept for link in graph.links_of(memory.id)],
                 "validity": validity_view(memory, now, engine.settings.half_lives),
             }
@@ -78,7 +78,7 @@ async def show(engine: Engine, caller: Caller, entity_id: str) -> Result:
     memory = graph.memory(entity_id)
     if memory is not None:
         return {
-            "memory": memory_view(memory),
+            "memory": memory_view(graph, memory, scope),
             "active": graph.is_active(entity_id),
             "validity": validity_view(memory, now, engine.settings.half_lives),
             "keys": [

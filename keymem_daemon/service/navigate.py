@@ -77,7 +77,7 @@ async def read_key(
     key = graph.key(key_id)
     links = {} if key is None else {link.memory_id: link for link in graph.active_members(key_id, scope)}
     if key is None or (not links and scope is not None and graph.members(key_id) and not graph.memory_count(key_id, scope)):
-        raise NotFound("key_id", "key in this scope" if key is not None else "key", key_id, "Use a key_id from recall, browse_keys or read_memory.")
+        raise NotFound("key_id", "key in this scope" if scope is not None else "key", key_id, "Use a key_id from recall, browse_keys or read_memory.")
     relevance, kind = await _relevance_within(engine, links, question, scope)
     links = {m: link for m, link in links.items() if graph.in_scope(m, scope)}
     scores = {
@@ -149,7 +149,7 @@ async def read_memory(engine: Engine, caller: Caller, memory_id: str, via_key_id
         linked(plan, "via_key_id", via_key_id, memory_id)
     hub = engine.settings.key_hub_min_links
     result: Result = {
-        "memory": memory_view(memory),
+        "memory": memory_view(graph, memory, scope),
         "validity": validity_view(memory, now, engine.settings.half_lives),
         "keys": [
             {

@@ -77,7 +77,7 @@ async def retrieve(
         chosen = [(m, final[m]) for m in top(final, top_k)]
     memories = [
         {
-            **memory_view(graph.memories[m]),
+            **memory_view(graph, graph.memories[m], scope),
             "score": round(value, 6),
             "score_kind": scores_kind,
             **_route(engine, m, bridges, signals),

@@ -5,6 +5,7 @@ Times are ISO 8601 UTC, scores are rounded to three decimals. A view shows nothi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from keymem_daemon.core.errors import KeymemError
 from keymem_daemon.core.freshness import HalfLives, validity
 from keymem_daemon.core.graph import Graph
 from keymem_daemon.core.model import Key, Memory, Scope
+from keymem_daemon.core.text import fold
 
 View = dict[str, Any]
 
@@ -49,8 +51,12 @@ def validity_view(memory: Memory, now: float, half_lives: HalfLives) -> View:
     }
 
 
-def memory_view(memory: Memory) -> View:
-    """A memory in full, as stored."""
+def memory_view(graph: Graph, memory: Memory, scope: Scope) -> View:
+    """A memory in full, as stored; of the memories it names, those that the scope may see."""
+
+    def seen(ids: Iterable[str]) -> list[str]:
+        return [i for i in ids if scope is None or ((other := graph.memory(i)) is not None and fold(other.namespace) in scope)]
+
     view: View = {
         "id": memory.id,
         "content": memory.content,
@@ -60,13 +66,13 @@ def memory_view(memory: Memory) -> View:
         "access_count": memory.access_count,
         "last_accessed": None if memory.last_accessed is None else iso(memory.last_accessed),
         "expires_at": None if memory.expires_at is None else iso(memory.expires_at),
-        "related_to": list(memory.links),
+        "related_to": seen(memory.links),
         "supersedes": memory.supersedes,
         "superseded_by": memory.superseded_by,
         "source": dict(memory.source),
     }
     if memory.contradicts:
-        view["contradicts"] = list(memory.contradicts)
+        view["contradicts"] = seen(memory.contradicts)
     return view
 
 

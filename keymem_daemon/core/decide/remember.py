@@ -120,7 +120,8 @@ def decide_remember(plan: Plan, new: NewMemory, stamp: Mapping[str, str], now: f
     for wanted in new.keys:
         key_id, hints = resolve(plan, wanted, rules)
         key_ids.append(key_id)
-        near.extend(hints)
+        # A concept of another namespace is none of this one's business, not even as a hint.
+        near.extend(hint for hint in hints if plan.graph.memory_count(hint.key_id, scope))
     tie(plan, memory_id, key_ids)
     hints_ = Hints(tuple(near), tuple(k.surface for k in new.keys if word_count(k.surface) > 2), note, new.dropped_keys)
     return Remembered(memory_id, hints_) if same is None else Duplicate(memory_id, hints_)

@@ -56,7 +56,8 @@ def crossings(
     for key_id in dict.fromkeys((*explicit, *sorted(mentions.mentioned_by(hit)))):
         mentioning = mentions.mentions_of(key_id)
         count = graph.memory_count(key_id, scope)
-        if not bridgeable(count, active, weights) or len(mentioning) > 10 * weights.key_ceiling:
+        # A key that only other namespaces hang on is no road of this one, though its name stands in the text.
+        if not count or not bridgeable(count, active, weights) or len(mentioning) > 10 * weights.key_ceiling:
             continue
         ways = {
             link.memory_id: (1.0 if link.position == 0 else weights.not_about) * link.weight for link in graph.active_members(key_id, scope)
@@ -66,7 +67,7 @@ def crossings(
                 ways[memory_id] = weights.not_about
         if not bridgeable(len(ways), active, weights):
             continue
-        strength = score / max(1, count) * (weights.key_in_query if key_id in query_keys else 1.0)
+        strength = score / count * (weights.key_in_query if key_id in query_keys else 1.0)
         for target, way in ways.items():
             if target != hit:
                 yield Crossing(hit, key_id, target, strength * way)
