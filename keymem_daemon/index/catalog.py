@@ -88,6 +88,7 @@ class Catalog:
         for memory_id in expired:
             self._drop_memory(memory_id)
             self.directory.follow(self._graph.key_ids_of(memory_id))
+        self._follow_vocabulary()
 
     def reanalyze(self, limit: int) -> int:
         """Analyse again what was analysed before Kiwi was there, at most ``limit`` documents; returns how many are left."""
@@ -116,6 +117,9 @@ class Catalog:
             texts, self.tokenizer.analyze_many([text for _, _, text in texts]), strict=True
         ):
             self.lexical.add(memory_id, namespace, analysis)
+        self._follow_vocabulary()
+
+    def _follow_vocabulary(self) -> None:
         vocabulary = self.lexical.vocabulary_changes()
         for word in vocabulary.removed:
             self._wanted_words.pop(word, None)

@@ -21,7 +21,7 @@ async def forget(engine: Engine, caller: Caller, memory_id: str) -> Result:
     texts: list[str] = []
 
     def decide(plan: Plan) -> Result:
-        sentences = engine.catalog.sentences_of(memory_id) if memory_id in plan.graph.memories else []
+        sentences = engine.catalog.sentences_of(memory_id) if memory_id in engine.graph.memories else []
         forgotten = decide_forget(plan, memory_id, None)
         texts.extend((forgotten.memory.content, *forgotten.surfaces, *sentences))
         return {"deleted": memory_id, "note": NOTE}

@@ -38,6 +38,7 @@ MAX_CHARS_HIGH: Final = 6_000
 RESULT_BYTES: Final = 7_600
 CONNECTED_KEYS: Final = 12
 NEAREST_KEYS: Final = 5
+QUERY_ECHO: Final = 400
 SUPPORT_MEMBERS: Final = 500
 
 Result = dict[str, Any]
@@ -77,7 +78,7 @@ async def recall(
     now = engine.now()
     graph, weights = engine.graph, Weights()
     count = graph.active_count(scope)
-    result: Result = {"status": "found", "query": query, "namespace": caller.described(namespace), "keys": [], "memories": []}
+    result: Result = {"status": "found", "query": _echoed(query), "namespace": caller.described(namespace), "keys": [], "memories": []}
     result["searched"] = {"namespaces": caller.searched(namespace), "memory_count": count}
     if explain:
         result["namespace_memory_count"] = count
@@ -282,6 +283,10 @@ def _explained(memory: Memory, stage: FirstStage, scored: Mapping[str, float], s
         "after_factors": score(scored.get(memory.id, 0.0)),
         "query_terms": [token.term for token in said.tokens],
     }
+
+
+def _echoed(query: str) -> str:
+    return query if len(query) <= QUERY_ECHO else query[: QUERY_ECHO - 1] + "…"
 
 
 def _fitted(result: Result, preview: Result, chars: int) -> Result:
