@@ -65,6 +65,9 @@ _CAMEL: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _IS_CAMEL: Final = re.compile(r"(?=.*(?:[a-z][A-Z]|[A-Z]{2,}[a-z]{2}))[A-Za-z0-9]+")
 _NUMBERED: Final = re.compile(r"([A-Za-z]{3,})\d+")
 
+# How many characters a run may have that looks like a word. Short hiragana is mostly particles; loanwords are long.
+_WORD_SIZES: Final = {"han": (2, 8), "katakana": (2, 16), "hiragana": (3, 8)}
+
 # Kiwi's parts of speech. A noun as written may be made of these …
 _NOMINAL: Final = frozenset(
     {"NNG", "NNP", "NNB", "NR", "NP", "XPN", "XSN", "XR", "MM", "SL", "SH", "SN", "UN", "IC", "MAG"}
@@ -334,12 +337,12 @@ def _ideographs(text: str, start: int, end: int) -> _Piece:
     nouns: list[tuple[int, int]] = []
     for part in _SUBRUN.finditer(text, start, end):
         size = len(part.group())
-        looks_like_a_word = size >= 3 if part.lastgroup == "hiragana" else 2 <= size <= 8
-        if looks_like_a_word or size == end - start:
+        shortest, longest = _WORD_SIZES[part.lastgroup or "han"]
+        if shortest <= size <= longest or end - start == 1:
             nouns.append(part.span())
             if size > 2:
                 tokens.append(QueryToken(part.group(), fold(part.group())))
-        elif part.lastgroup == "han" and size > 8:
+        elif part.lastgroup == "han" and size > longest:
             nouns.extend((at, at + 2) for at in range(part.start(), part.end() - 1))
     words = frozenset(nouns)
     if end - start == 1:

@@ -137,3 +137,27 @@ def test_a_returned_vector_is_a_copy() -> None:
     assert index.search(_vector(1), 1)[0][0][1] == pytest.approx(1.0)
     index.clear()
     assert index.vector("a") is None
+
+
+def test_growth_moves_no_vector() -> None:
+    index, words = VectorIndex(DIMENSIONS), WordVectors(DIMENSIONS)
+    for number in range(700):
+        index.upsert(f"n{number}", _vector(number))
+        words.upsert(f"n{number}", _vector(number))
+    for number in (0, 63, 64, 300, 699):
+        assert _rounded(index.search(_vector(number), 1)) == [[(f"n{number}", 1.0)]]
+        assert [name for name, _ in words.expand(_vector(number), 1)[0]] == [f"n{number}"]
+        assert f"n{number}" in index
+        assert f"n{number}" in words
+    index.clear()
+    words.clear()
+    assert len(index) == len(words) == 0
+    assert words.expand(_vector(0)) == [[]]
+
+
+def test_acceptance_looks_as_far_as_it_has_to() -> None:
+    words = WordVectors(DIMENSIONS)
+    base = _vector(0)
+    words.upsert_many({f"w{row:04}": base for row in range(3000)})
+    found = words.expand(base, limit=2, accept=lambda word: word >= "w2990")[0]
+    assert [word for word, _ in found] == ["w2990", "w2991"]

@@ -128,6 +128,53 @@ def test_nothing_is_loaded_on_the_loop() -> None:
     _play(scene)
 
 
+def test_loading_happens_on_the_worker_and_makes_it_ready() -> None:
+    async def scene(encoder: GatedEncoder, batcher: MicroBatcher) -> None:
+        encoder.ready = False
+        await batcher.load()
+        assert batcher.ready
+        assert (batcher.fingerprint, batcher.dimensions) == ("gated:hash", 32)
+
+    _play(scene)
+
+
+def test_background_work_saves_as_it_goes() -> None:
+    store = DictStore()
+
+    async def scene(_encoder: GatedEncoder, batcher: MicroBatcher) -> None:
+        await batcher.encode([f"text {number}" for number in range(1000)], background=True)
+
+    _play(scene, store)
+    assert len(store.kept) == 1000
+
+
+def test_closing_at_once_cancels_what_has_not_begun() -> None:
+    async def scene(encoder: GatedEncoder, batcher: MicroBatcher) -> None:
+        waiting = asyncio.ensure_future(batcher.encode([f"text {number}" for number in range(10)]))
+        await asyncio.sleep(0)
+        assert batcher.waiting == 10
+        batcher.close()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert encoder.batches == []
+
+    _play(scene)
+
+
+def test_an_encoder_that_returns_no_direction_is_an_error() -> None:
+    class Broken(GatedEncoder):
+        def encode(self, texts: Sequence[str]) -> Matrix:
+            return np.full((len(texts), self.dimensions), np.nan, dtype=np.float32)
+
+    async def run() -> None:
+        batcher = MicroBatcher(Broken(), VectorCache())
+        with pytest.raises(ValueError, match="no usable vector"):
+            await batcher.encode(["text"])
+        batcher.close()
+
+    asyncio.run(run())
+
+
 def test_a_foreground_request_waits_for_no_more_than_the_chunk_under_way() -> None:
     async def scene(encoder: GatedEncoder, batcher: MicroBatcher) -> None:
         encoder.gate.clear()

@@ -133,3 +133,16 @@ def test_text_without_content_has_no_terms(tokenizer: Tokenizer, text: str) -> N
 
 def test_nul_and_lone_surrogates_separate_words(tokenizer: Tokenizer) -> None:
     assert tokenizer.terms("apple\x00pear\ud800plum") == ["appl", "pear", "plum"]
+
+
+def test_the_memory_of_words_is_bounded_and_forgetting_changes_nothing(tokenizer: Tokenizer) -> None:
+    before = tokenizer.analyze("getUserName walked")
+    tokenizer.terms(" ".join(f"x{number}y" for number in range(50_000)))
+    assert len(tokenizer._words) <= 20_000
+    assert len(tokenizer._folded) <= 20_000
+    assert tokenizer.analyze("getUserName walked") == before
+
+
+def test_a_long_run_of_han_gives_its_pairs_as_phrases(tokenizer: Tokenizer) -> None:
+    assert {"喜欢", "北京", "苹果"} <= set(tokenizer.phrases("我非常喜欢在北京吃苹果"))
+    assert tokenizer.phrases("東京 タワー") == ["東京", "タワー"]
