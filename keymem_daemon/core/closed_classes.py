@@ -212,7 +212,7 @@ the day after tomorrow, 모레, 明後日, 后天, pasado mañana
 daily, 매일, 毎日, 每天, diario
 weekly, 매주, 毎週, 每周, semanal
 monthly, 매월, 매달, 毎月, 每月, mensual
-yearly, annual, annually, 매년, 연간, 毎年, 每年, anual
+yearly, annual, annually, 매년, 연간, 毎年, 每年
 hourly, 매시간, 毎時, 每小时
 quarterly, 분기별, 四半期ごと, 每季度, trimestral
 [daypart]

@@ -29,7 +29,7 @@ _KEPT: Final = frozenset(
     gas bus plus bias canvas atlas alias pancreas lens chaos cosmos ethos pathos kudos asbestos rhinos macos nixos centos
     kubernetes postgres keras jenkins sphinx redis aws axes bases lives leaves saws does goes thus yes this always perhaps
     besides sometimes afterwards towards backwards forwards overseas whereas across diabetes rabies measles mumps herpes rickets
-    fils lunes martes jueves viernes gafas esposas gracias tijeras vacaciones lentes celos modales
+    lunes martes jueves viernes gafas esposas gracias tijeras vacaciones lentes celos modales
     teams slides notes contents sheets keynotes assets thanks riches looks directions communications
     """.split()
 )
@@ -42,8 +42,8 @@ _IRREGULAR: Final[Mapping[str, str]] = MappingProxyType(
         knives/knife wives/wife housewives/housewife wolves/wolf shelves/shelf bookshelves/bookshelf halves/half loaves/loaf
         thieves/thief calves/calf scarves/scarf hooves/hoof elves/elf selves/self
         criteria/criterion phenomena/phenomenon indices/index matrices/matrix vertices/vertex appendices/appendix
-        analyses/analysis theses/thesis hypotheses/hypothesis crises/crisis diagnoses/diagnosis parentheses/parenthesis
-        syntheses/synthesis oases/oasis stimuli/stimulus cacti/cactus alumni/alumnus nuclei/nucleus
+        analyses/analysis   crises/crisis diagnoses/diagnosis 
+        oases/oasis stimuli/stimulus cacti/cactus alumni/alumnus nuclei/nucleus
         buses/bus gases/gas viruses/virus statuses/status bonuses/bonus campuses/campus censuses/census choruses/chorus
         circuses/circus focuses/focus geniuses/genius minuses/minus octopuses/octopus pluses/plus sinuses/sinus lotuses/lotus
         biases/bias canvases/canvas atlases/atlas aliases/alias irises/iris lenses/lens cactuses/cactus walruses/walrus
@@ -57,7 +57,7 @@ _IRREGULAR: Final[Mapping[str, str]] = MappingProxyType(
         ties/tie pies/pie lies/lie dies/die neckties/necktie magpies/magpie
         caches/cache aches/ache headaches/headache toothaches/toothache stomachaches/stomachache backaches/backache
         heartaches/heartache earaches/earache niches/niche avalanches/avalanche mustaches/mustache moustaches/moustache
-        quiches/quiche creches/creche psyches/psyche brioches/brioche cliches/cliche
+        quiches/quiche psyches/psyche brioches/brioche cliches/cliche
         shoes/shoe toes/toe canoes/canoe oboes/oboe foes/foe hoes/hoe horseshoes/horseshoe snowshoes/snowshoe aloes/aloe
         """.split()
     )
@@ -75,6 +75,8 @@ def singular(word: str) -> str:
         return _IRREGULAR[word]
     if len(word) < _SHORTEST or not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return word
+    if word.endswith("heses"):
+        return word[:-2] + "is"
     if word.endswith("ies"):
         return word[:-3] + "y"
     if word.endswith(_LONG_PLURALS):

@@ -61,6 +61,7 @@ def test_an_english_plural_is_its_singular() -> None:
         ("React hooks", "react hook"),
         ("potatoes", "potato"),
         ("analyses", "analysis"),
+        ("hypotheses", "hypothesis"),
     ],
 )
 def test_plurals_of_every_pattern_are_recognised(plural: str, singular: str) -> None:
