@@ -42,7 +42,7 @@ _IRREGULAR: Final[Mapping[str, str]] = MappingProxyType(
         knives/knife wives/wife housewives/housewife wolves/wolf shelves/shelf bookshelves/bookshelf halves/half loaves/loaf
         thieves/thief calves/calf scarves/scarf hooves/hoof elves/elf selves/self
         criteria/criterion phenomena/phenomenon indices/index matrices/matrix vertices/vertex appendices/appendix
-        analyses/analysis   crises/crisis diagnoses/diagnosis 
+        analyses/analysis crises/crisis diagnoses/diagnosis
         oases/oasis stimuli/stimulus cacti/cactus alumni/alumnus nuclei/nucleus
         buses/bus gases/gas viruses/virus statuses/status bonuses/bonus campuses/campus censuses/census choruses/chorus
         circuses/circus focuses/focus geniuses/genius minuses/minus octopuses/octopus pluses/plus sinuses/sinus lotuses/lotus
