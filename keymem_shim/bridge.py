@@ -8,9 +8,10 @@ Laws:
 
 * every request of the client is answered by exactly one line, whatever happens, unless the client cancels it;
 * a call's body is the client's own bytes, so what JSON can carry passes through unharmed (lone surrogates, big numbers);
-* a call keeps its `request_id` and `seq` however often it is sent: the daemon answers a repeated id with the first answer;
+* a call keeps its `request_id` however often it is sent: the daemon answers a repeated id with the first answer;
 * `seq` counts the requests of the session in the order in which they came, handshake requests left out, and
-  `floor` is the lowest one still unanswered: below it the daemon need not wait for anything.
+  `floor` is the lowest one still unanswered: below it the daemon need not wait for anything. A new daemon, which has seen
+  none of them, is given what is left numbered from 1, so that it waits for no number that was answered by another.
 
 Requests of a revision with its own envelope (2026-07-28) name the revision in `params._meta` and need it, the method and
 the name of what they address in headers as well. All others follow the revision that `initialize` agreed on.
@@ -168,6 +169,14 @@ class Bridge:
     def floor(self) -> int:
         """Return the lowest `seq` that is still unanswered, or the next one when none is."""
         return min((call.seq for call in self._open.values() if call.seq), default=self._seq + 1)
+
+    def renumber(self) -> None:
+        """Number the unanswered calls anew, in their order, for a daemon that has seen none of this session."""
+        self._seq = 0
+        for call in self._open.values():
+            if call.seq:
+                self._seq += 1
+                call.seq = self._seq
 
     def is_open(self, call: Call) -> bool:
         """Tell whether the client still waits for `call`."""

@@ -80,6 +80,7 @@ class Pump:
         self._record: record.Record | None = None
         self._connections: list[tuple[str, http1.Connection]] = []
         self._greeted = ""
+        self._numbered = ""
         self._listening: dict[int, http1.Connection] = {}
         self._calls = _Workers("call", IN_FLIGHT, self._carry)
         self._handshakes = _Workers("handshake", HANDSHAKES, self._handshake)
@@ -313,8 +314,14 @@ class Pump:
         return http1.Connection(daemon.address, min(deadline, time.monotonic() + CONNECT_LIMIT_S))
 
     def _greet(self, daemon: Discovery) -> None:
-        """Tell a daemon that has not seen this client who it is: its `initialize`, the answer of which is swallowed."""
+        """Prepare for a daemon that has not seen this client: number what is open, and introduce the client.
+
+        The introduction is the client's `initialize`; the answer is swallowed.
+        """
         with self._changed:
+            if self._numbered != daemon.instance:
+                self._numbered = daemon.instance
+                self._bridge.renumber()
             call = self._bridge.replay() if self._greeted != daemon.instance else None
         if call is None:
             return

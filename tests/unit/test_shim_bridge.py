@@ -119,6 +119,18 @@ def test_sequence_counts_calls_but_not_handshakes_and_the_floor_is_the_lowest_op
     assert bridge.floor() == 4
 
 
+def test_a_new_daemon_is_given_what_is_open_without_gaps(bridge: Bridge) -> None:
+    calls = [accept(bridge, line("tools/call", ident)) for ident in range(5)]
+    for answered in (0, 2, 3):
+        bridge.settle(calls[answered], 200, b'{"jsonrpc":"2.0","id":%d,"result":{}}' % answered)
+    before = [call.request_id for call in calls]
+    bridge.renumber()
+    assert [calls[1].seq, calls[4].seq] == [1, 2]
+    assert bridge.floor() == 1
+    assert accept(bridge, line("tools/call", 9)).seq == 3
+    assert [call.request_id for call in calls] == before
+
+
 def test_request_ids_are_unique_and_stay_the_same_on_every_send(bridge: Bridge) -> None:
     calls = [accept(bridge, line("tools/call", 1)) for _ in range(50)]
     assert len({call.request_id for call in calls}) == 50
