@@ -1,58 +1,33 @@
-"""The life of the daemon: lock, listen, publish, open, serve, stop.
+"""The start of the daemon: lock, log, listen; then, with what takes long to import, its life (`daemon.py`).
 
-The lock comes first and is held for life; a lock that is taken is an outcome, not an error. Listening comes before opening the
-store, so that whoever looks for the daemon finds it at once; what needs the engine waits at the door. On the way out: stop
-accepting, finish what is in flight, flush, let go of the files, remove what was published, and only then release the lock.
+The lock comes first and is held for life; a lock that is taken is an outcome, not an error. Nothing heavy is imported before it is
+held and the socket is bound, so that of two daemons that start at once the second knows within a moment.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
+import gc
 import resource
-import secrets
-import signal
-import threading
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from filelock import FileLock, Timeout
 
-from keymem_daemon.api.app import DaemonIdentity, create_app
-from keymem_daemon.api.calls import Calls
-from keymem_daemon.api.door import Door
-from keymem_daemon.api.metrics import Metrics
-from keymem_daemon.api.order import SessionOrder
-from keymem_daemon.api.presence import Presence
-from keymem_daemon.api.tools import Surface
-from keymem_daemon.api.work import SharedWork
-from keymem_daemon.core.errors import KeymemError
 from keymem_daemon.runtime import logs
-from keymem_daemon.runtime.assemble import assemble
-from keymem_daemon.runtime.clock import SystemClock
-from keymem_daemon.runtime.http_server import HttpServer
-from keymem_daemon.runtime.publish import Listening, listen, publish, unpublish
-from keymem_daemon.runtime.scheduler import Job, Scheduler
-from keymem_daemon.runtime.status import hook_summary, problem, resident_bytes
-from keymem_daemon.service import maintenance
-from keymem_daemon.service.engine import Engine
+from keymem_daemon.runtime.publish import listen
 from keymem_daemon.settings import Settings
-from keymem_shim import VERSION, rendezvous
+from keymem_shim import rendezvous
 
-__all__ = ["AlreadyRunning", "CouldNotListen", "StartedBy", "Stopped", "held_lock", "jobs", "serve"]
+__all__ = ["AlreadyRunning", "CouldNotListen", "StartedBy", "Stopped", "held_lock", "serve"]
 
 StartedBy = Literal["shim", "person", "service"]
 
-STOP_S: Final = 1.8
 LOCK_TRY_S: Final = 0.05
 HANDOVER_S: Final = 4.0
 OPEN_FILES: Final = 4_096
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +86,14 @@ def serve(settings: Settings, started_by: StartedBy, *, on_terminal: bool) -> St
         except OSError as failure:
             return CouldNotListen(str(failure))
         held.callback(listening.close)
-        asyncio.run(_life(settings, started_by, listening))
+        # A second of imports makes objects that live as long as the process: the collector need not look at them, now or later.
+        gc.disable()
+        from keymem_daemon.runtime.daemon import live  # noqa: PLC0415 - see the module's rule
+
+        gc.freeze()
+        gc.enable()
+        asyncio.run(live(settings, started_by, listening))
         return Stopped()
-
-
-async def _life(settings: Settings, started_by: StartedBy, listening: Listening) -> None:
-    await _Daemon(settings, started_by, listening).run()
 
 
 def _allow_files() -> None:
@@ -126,189 +103,3 @@ def _allow_files() -> None:
     if soft < wanted:
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-class _Daemon:
-    """One run. Implements the application's `Control`."""
-
-    def __init__(self, settings: Settings, started_by: StartedBy, listening: Listening) -> None:
-        self._settings = settings
-        self._started_by = started_by
-        self._listening = listening
-        self._clock = SystemClock()
-        self._started_at = self._clock.now()
-        self._identity = DaemonIdentity(secrets.token_hex(8), VERSION, rendezvous.PROTOCOL, secrets.token_hex(32))
-        self._door = Door()
-        self._metrics = Metrics()
-        self._presence = Presence(settings.session_reap_grace_ms / 1_000, time.monotonic)
-        self._stopping = asyncio.Event()
-        self._drained = asyncio.Event()
-        self._scheduler: Scheduler | None = None
-        self._problems: tuple[str, ...] = ()
-        self._calls = Calls(self._door, SessionOrder(), SharedWork(), self._metrics)
-        surface = Surface(settings.hook_installed, settings.compat_tools, settings.direct_recall)
-        self._server = HttpServer(
-            create_app(self._identity, self._calls, self._presence, surface, self), self._say_where
-        )
-
-    async def run(self) -> None:
-        """Serve until stopped."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
-        try:
-            async with asyncio.TaskGroup() as group:
-                serving = group.create_task(self._server.run_on(self._listening))
-                group.create_task(self._keep_engine())
-                idle = group.create_task(self._leave_when_idle())
-                await self._stopping.wait()
-                idle.cancel()
-                await serving
-                self._drained.set()
-        finally:
-            unpublish(self._settings.data_dir, self._identity.instance)
-        logger.info("stopped")
-
-    # What callers may ask.
-
-    def stop(self) -> None:
-        """Finish what is in flight, flush and exit."""
-        if self._stopping.is_set():
-            return
-        logger.info("stopping")
-        self._stopping.set()
-        self._presence.close()
-        self._server.stop()
-        last_resort = threading.Timer(STOP_S, self._give_up)
-        last_resort.daemon = True
-        last_resort.start()
-
-    def hand_over(self, version: str) -> bool:
-        """Stop for a newer daemon, if a shim started this one."""
-        if self._started_by != "shim" or not rendezvous.older(VERSION, version):
-            return False
-        self.stop()
-        return True
-
-    async def status(self) -> dict[str, Any]:
-        """How everything is."""
-        engine = self._door.opened()
-        report = await engine.report() if engine is not None else None
-        settings = self._settings
-        found = [problem(text, "Set it right, then `keymemd restart`.") for text in settings.warnings]
-        found += [problem(text, "See docs/configuration.md.") for text in self._problems]
-        found += [problem(f"{name} controls nothing any more", "Remove it.") for name in settings.ignored]
-        if self._door.problem is not None:
-            found.append(problem(f"the store could not be opened: {self._door.problem}", "Run `keymemd doctor`."))
-        if report is not None:
-            found += [problem(text, "Run `keymemd doctor`.") for text in report["problems"]]
-        state = "opening" if engine is None and self._door.problem is None else "degraded" if found else "healthy"
-        return {
-            "state": state,
-            "daemon": {
-                "pid": os.getpid(),
-                "version": VERSION,
-                "instance": self._identity.instance,
-                "started_at": _iso(self._started_at),
-                "started_by": self._started_by,
-                "uptime_s": round(self._clock.now() - self._started_at, 1),
-                "memory_bytes": resident_bytes(),
-                "socket": self._listening.socket_path,
-                "port": self._listening.port,
-                "data_dir": str(settings.data_dir),
-            },
-            "counts": None if report is None else report["counts"],
-            "store": None if report is None else report["store"],
-            "models": None if report is None else report["models"],
-            "text_leaves_machine": settings.leaves_machine,
-            "sessions": [
-                {
-                    "id": session.id,
-                    "client": session.client,
-                    "host_agent": session.host_agent,
-                    "live": session.left_at is None,
-                }
-                for session in self._presence.sessions()
-            ],
-            "calls": self._metrics.calls(),
-            "hook": hook_summary(settings.data_dir),
-            "scheduler": {} if self._scheduler is None else self._scheduler.report(),
-            "problems": found,
-        }
-
-    # What goes on.
-
-    def _say_where(self) -> None:
-        publish(
-            self._settings.data_dir,
-            {
-                "pid": os.getpid(),
-                "started_at": _iso(self._started_at),
-                "socket": self._listening.socket_path,
-                "port": self._listening.port,
-                "token": self._identity.token,
-                "instance": self._identity.instance,
-                "version": VERSION,
-                "protocol": rendezvous.PROTOCOL,
-            },
-        )
-        logger.info("listening; process %d, version %s, started by %s", os.getpid(), VERSION, self._started_by)
-
-    async def _keep_engine(self) -> None:
-        """Open the engine, keep it going, and close it once nothing is in flight any more."""
-        try:
-            assembled = await assemble(self._settings, self._clock)
-            self._problems = assembled.problems
-            await assembled.engine.open()
-        except (KeymemError, OSError) as failure:
-            logger.exception("the store could not be opened")
-            self._door.fail(failure.message if isinstance(failure, KeymemError) else str(failure))
-            await self._drained.wait()
-            return
-        engine = assembled.engine
-        self._scheduler = Scheduler(jobs(engine, self._settings), self._clock)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(engine.background())
-            self._scheduler.start()
-            self._door.open(engine)
-            logger.info("open: %s", engine.counts())
-            await self._drained.wait()
-            self._scheduler.stop()
-            await engine.close()
-
-    async def _leave_when_idle(self) -> None:
-        if self._started_by == "shim":
-            await self._presence.idle_for(self._settings.daemon_idle_ms / 1_000)
-            logger.info("no session for %d ms", self._settings.daemon_idle_ms)
-            self.stop()
-
-    def _give_up(self) -> None:
-        """Exit without waiting longer: what was acknowledged is on disk, and the system releases the lock."""
-        unpublish(self._settings.data_dir, self._identity.instance)
-        logger.warning("something did not finish in time; leaving it")
-        logging.shutdown()
-        os._exit(0)
-
-
-def jobs(engine: Engine, settings: Settings) -> tuple[Job, ...]:
-    """What the daemon does by itself."""
-
-    async def sweep() -> None:
-        await maintenance.sweep(engine)
-
-    async def forget_requests() -> None:
-        await maintenance.forget_requests(engine)
-
-    async def cap_logs() -> None:
-        await asyncio.to_thread(logs.cap_logs, settings.data_dir)
-
-    interval_s = settings.cleanup_interval_ms / 1_000
-    return (
-        Job("sweep", interval_s, sweep, at_start=True),
-        Job("forget requests", 3_600.0, forget_requests),
-        Job("cap logs", 3_600.0, cap_logs, at_start=True),
-    )
-
-
-def _iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

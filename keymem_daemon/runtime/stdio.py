@@ -24,8 +24,9 @@ from keymem_daemon.core.errors import KeymemError
 from keymem_daemon.runtime import logs
 from keymem_daemon.runtime.assemble import assemble
 from keymem_daemon.runtime.clock import SystemClock
+from keymem_daemon.runtime.daemon import jobs
 from keymem_daemon.runtime.scheduler import Scheduler
-from keymem_daemon.runtime.serve import AlreadyRunning, Stopped, held_lock, jobs
+from keymem_daemon.runtime.serve import AlreadyRunning, Stopped, held_lock
 from keymem_daemon.settings import Settings
 from keymem_shim import VERSION, identity
 
