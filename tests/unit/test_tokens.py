@@ -138,7 +138,7 @@ def test_nul_and_lone_surrogates_separate_words(tokenizer: Tokenizer) -> None:
 def test_the_memory_of_words_is_bounded_and_forgetting_changes_nothing(tokenizer: Tokenizer) -> None:
     before = tokenizer.analyze("getUserName walked")
     tokenizer.terms(" ".join(f"x{number}y" for number in range(50_000)))
-    assert len(tokenizer._words) <= 20_000
+    assert len(tokenizer._words._words) <= 20_000
     assert len(tokenizer._folded) <= 20_000
     assert tokenizer.analyze("getUserName walked") == before
 
