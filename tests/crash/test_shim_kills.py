@@ -76,8 +76,8 @@ def remember_all(session: ShimSession, shim: int, tool: str, arguments: Argument
     return wrong
 
 
-def kill_at(moment: int, env: dict[str, str], data: Path, tool: str, arguments: Arguments) -> None:
-    """Run all shims, killing the daemon after `moment` answers; fails unless every call is answered well."""
+def kill_at(kills: list[int], env: dict[str, str], data: Path, tool: str, arguments: Arguments) -> None:
+    """Run all shims, killing the daemon after each of those numbers of answers; fails unless every call is answered well."""
     progress = Progress()
     sessions = [ShimSession(env, cwd=data.parent) for _ in range(SHIMS)]
     wrong: list[str] = []
@@ -92,10 +92,11 @@ def kill_at(moment: int, env: dict[str, str], data: Path, tool: str, arguments: 
     try:
         for thread in threads:
             thread.start()
-        victim = shim_session.wait_for_daemon(data)
-        progress.reach(moment)
-        select.select([], [], [], random.Random(moment).uniform(0, 0.01))  # noqa: S311
-        os.kill(victim, signal.SIGKILL)
+        for moment in kills:
+            progress.reach(moment)
+            victim = shim_session.wait_for_daemon(data)
+            select.select([], [], [], random.Random(moment).uniform(0, 0.01))  # noqa: S311
+            os.kill(victim, signal.SIGKILL)
         deadline = time.monotonic() + 2 * WAIT_S
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
@@ -150,7 +151,14 @@ def committed(data: Path) -> Counter[str]:
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("moment", SOME_MOMENTS + ALL_MOMENTS)
 def test_a_killed_daemon_loses_and_doubles_nothing(data: Path, moment: int) -> None:
-    kill_at(moment, shim_session.environment(data), data, "remember", remember)
+    kill_at([moment], shim_session.environment(data), data, "remember", remember)
+    assert exactly_once(committed(data))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_daemon_killed_again_and_again_loses_and_doubles_nothing(data: Path) -> None:
+    kill_at(moments(20), shim_session.environment(data), data, "remember", remember)
     assert exactly_once(committed(data))
 
 
@@ -158,6 +166,6 @@ def test_a_killed_daemon_loses_and_doubles_nothing(data: Path, moment: int) -> N
 @pytest.mark.parametrize("moment", SOME_MOMENTS)
 def test_the_shim_sends_again_what_a_killed_peer_left_open(data: Path, tmp_path: Path, moment: int) -> None:
     env = shim_session.environment(data, {"PYTHONPATH": str(shim_peer.install(tmp_path / "packages"))})
-    kill_at(moment, env, data, "add", lambda text: {"text": text})
+    kill_at([moment], env, data, "add", lambda text: {"text": text})
     lines = (data / "peer.store").read_text().splitlines()
     assert exactly_once(Counter(line.split("\t")[1] for line in lines))
