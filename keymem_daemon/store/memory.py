@@ -82,7 +82,10 @@ class MemoryStore:
         return list(islice(found, limit))
 
     def purge(self, memory_ids: Sequence[str], surfaces: Sequence[str]) -> None:
-        self._tables.scrub(set(memory_ids), set(surfaces))
+        # A response that was redacted is left as it is, and so is the one that says that this was forgotten.
+        done = self._tables.purged.issuperset(memory_ids)
+        self._tables.scrub(set(memory_ids), set(surfaces), responses=not done)
+        self._tables.purged.clear()
         self._drop_vectors(set(surfaces))
 
     def _drop_vectors(self, texts: Collection[str]) -> None:
@@ -133,6 +136,7 @@ class _Tables:
         self.links: MutableMapping[tuple[str, str], Link] = {}
         self.requests: MutableMapping[str, tuple[float, str]] = {}
         self.history: list[ChangeRecord] = []
+        self.purged: set[str] = set()
 
     def draft(self) -> _Tables:
         draft = _Tables()
@@ -147,12 +151,12 @@ class _Tables:
         texts = self._purged_with(commit)
         for change in commit.changes:
             self._apply(change, commit)
+        if texts:
+            self.scrub(removed_ids(commit), texts)
         if commit.request_id is not None:
             if commit.request_id in self.requests:
                 raise ValueError(f"request {commit.request_id} has been carried out already")
             self.requests[commit.request_id] = (commit.at, commit.response or "null")
-        if texts:
-            self.scrub(removed_ids(commit), texts)
         return texts
 
     def _purged_with(self, commit: Commit) -> set[str]:
@@ -218,19 +222,28 @@ class _Tables:
             )
         )
 
-    def scrub(self, ids: Collection[str], texts: Collection[str]) -> None:
+    def scrub(self, ids: Collection[str], texts: Collection[str], *, responses: bool = True) -> None:
         """Take the texts of what had these ids, and these texts unless something that is there has them, out of the past."""
         living = {*self.memories, *self.keys}
         gone = set(texts)
+        past = {
+            record.entity_id for record in self.history if record.entity_id not in living and _texts_in(record) & gone
+        }
+        past.update(ids)
+        notes = {(record.at, record.note) for record in self.history if record.entity_id in past}
         for index, record in enumerate(self.history):
-            if record.entity_id in ids or (record.entity_id not in living and _texts_in(record) & gone):
+            purged = record.entity_id in past
+            if purged or (record.at, record.note) in notes:
                 self.history[index] = replace(
                     record,
-                    before=None if record.before is None else PURGED_IMAGE,
-                    after=None if record.after is None else PURGED_IMAGE,
+                    before=PURGED_IMAGE if purged and record.before is not None else record.before,
+                    after=PURGED_IMAGE if purged and record.after is not None else record.after,
                     note=None,
                 )
-        mentions = [*ids, *(encoded(text) for text in texts)]
+        self.purged.update(ids)
+        if not responses:
+            return
+        mentions = [*past, *(encoded(text) for text in texts)]
         for request_id, (at, response) in list(self.requests.items()):
             if any(mention in response for mention in mentions):
                 self.requests[request_id] = (at, redacted(response, texts))

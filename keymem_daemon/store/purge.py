@@ -72,7 +72,7 @@ def _surfaces(row: tuple[str, ...] | None) -> tuple[str, ...]:
         return (row[1],)
 
 
-def scrub(db: sqlite3.Connection, what: Removed) -> list[str]:
+def scrub(db: sqlite3.Connection, what: Removed, *, responses: bool = True) -> list[str]:
     """Take ``what`` out of history, recorded responses and the vector cache. Part of the caller's transaction.
 
     Returns the ids that the texts ever had. A text that another memory or key has in its own right stays in that one's history.
@@ -88,7 +88,8 @@ def scrub(db: sqlite3.Connection, what: Removed) -> list[str]:
         ids.update((identity, None) for (identity,) in found.fetchall())
     for identity in ids:
         _purge_changes(db, identity)
-    _redact_responses(db, [*ids, *(encoded(text) for text in what.texts)], what.texts)
+    if responses:
+        _redact_responses(db, [*ids, *(encoded(text) for text in what.texts)], what.texts)
     spaces = [space for (space,) in db.execute("SELECT seq FROM spaces")]
     db.executemany(
         "DELETE FROM vectors WHERE space = ? AND text_hash = ?",

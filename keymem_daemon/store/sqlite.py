@@ -165,13 +165,13 @@ class SqliteStore:
                 history.append(entry)
         if history:
             self._record(commit, history)
+        if removed is not None:
+            purge.mark_pending(self._db, purge.scrub(self._db, removed))
         if commit.request_id is not None:
             self._db.execute(
                 "INSERT INTO requests (id, at, response) VALUES (?, ?, ?)",
                 (commit.request_id, commit.at, commit.response or "null"),
             )
-        if removed is not None:
-            purge.mark_pending(self._db, purge.scrub(self._db, removed))
 
     def _apply(self, change: Change, *, keep_before: bool) -> _Entry | None:
         """Carry out one change; the history entry of what it did, if it did something and history is kept."""
@@ -260,7 +260,9 @@ class SqliteStore:
     def purge(self, memory_ids: Sequence[str], surfaces: Sequence[str]) -> None:
         removed = purge.Removed(tuple(memory_ids), tuple(surfaces))
         with self._transaction(durable=True):
-            purge.mark_pending(self._db, purge.scrub(self._db, removed))
+            # A response that was redacted is left as it is, and so is the one that says that this was forgotten.
+            done = set(memory_ids) <= set(purge.pending(self._db))
+            purge.mark_pending(self._db, purge.scrub(self._db, removed, responses=not done))
         self._finish_purge()
 
     def _finish_interrupted_purge(self) -> None:

@@ -283,7 +283,7 @@ def test_what_was_forgotten_is_told_nowhere_and_that_it_was_is(kind: Kind) -> No
                         action="forget",
                     ),
                     request_id="r3",
-                    response='{"deleted":true}',
+                    response=f'{{"deleted":"{APPLE.id}","note":"Gone for good."}}',
                 )
             ]
         )
@@ -296,7 +296,7 @@ def test_what_was_forgotten_is_told_nowhere_and_that_it_was_is(kind: Kind) -> No
         assert store.response_to("r1") == (
             f'{{"saved":"{APPLE.id}","hints":{{"near_keys":[{{"your_key":"(forgotten)","similarity":0.8}}]}}}}'
         )
-        assert store.response_to("r3") == '{"deleted":true}'
+        assert store.response_to("r3") == f'{{"deleted":"{APPLE.id}","note":"Gone for good."}}'
         assert [(record.action, record.before, record.after) for record in store.history(APPLE.id, 10)] == [
             ("forget", {"purged": True}, None),
             ("confirm", {"purged": True}, {"purged": True}),
