@@ -91,8 +91,8 @@ def ranking_factor(memory: Memory, now: float, half_lives: HalfLives) -> float:
 
 
 def deepened(depth: float) -> float:
-    """Depth after one more confirmation, at most 1."""
-    return min(1.0, depth + DEPTH_PER_CONFIRMATION)
+    """Depth after one more confirmation, at most 1. Rounded, so that fourteen confirmations are 0.7 and not a little more."""
+    return min(1.0, round(depth + DEPTH_PER_CONFIRMATION, 9))
 
 
 def superseded_depth(depth: float) -> float:
