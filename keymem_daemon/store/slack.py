@@ -4,7 +4,7 @@ SQLite's ``secure_delete`` zeroes what it deletes, but not the copies it leaves 
 its trees balanced: 5 of 899 forgotten texts stayed readable in the unused part of a page (docs/decisions/forgetting.md has the
 measurement). So after a purge the unused parts of all tree pages are zeroed in the file. This follows the published file
 format; no byte that SQLite ever reads as content is touched. It needs the file to be closed, with an empty write-ahead log.
-Rebuilding the file (``VACUUM``) would do the same for ten times the cost and twice the space.
+Rebuilding the file (``VACUUM``) would do the same for fifteen times the cost and twice the space.
 """
 
 from __future__ import annotations
