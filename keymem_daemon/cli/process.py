@@ -92,10 +92,15 @@ def is_held(directory: str) -> bool:
 
 
 def _is_open(discovery: rendezvous.Discovery) -> bool:
+    """Whether it has opened its store. Raises `CommandFailed` when it could not."""
     try:
-        return bool(ask_once(discovery, "GET", "/status", limit_s=START_S)["state"] != "opening")
+        report = ask_once(discovery, "GET", "/status", limit_s=START_S)
     except ConnectionError:
         return False
+    if report["state"] != "opening" and report["counts"] is None:
+        what = report["problems"][0]["problem"] if report["problems"] else "its store is not open"
+        raise CommandFailed(f"the daemon (pid {discovery.pid}) runs, but {what}", SEE_LOG)
+    return bool(report["state"] != "opening")
 
 
 def _opened_log(directory: str) -> int:
