@@ -137,14 +137,15 @@ class Catalog:
         self._wanted_sentences.pop(memory_id, None)
 
     def _follow_key(self, key: Key) -> None:
-        surfaces = tuple(dict.fromkeys(map(fold, key.surfaces)))
+        written = {fold(surface): surface for surface in reversed(key.surfaces)}
+        surfaces = tuple(reversed(written))
         before = self._surfaces.get(key.id, ())
         if surfaces != before:
             for gone in set(before) - set(surfaces):
                 self._drop_surface(gone)
             for new in surfaces:
                 if new not in self.keys:
-                    self._wanted_keys[new] = key.id
+                    self._wanted_keys[new] = written[new]
             self._surfaces[key.id] = surfaces
             self.mentions.put_key(key.id, key.surfaces)
 
@@ -184,9 +185,9 @@ class Catalog:
         """How many key surfaces, words and memories still wait for vectors."""
         return len(self._wanted_keys), len(self._wanted_words), len(self._wanted_sentences)
 
-    def wanted_keys(self, limit: int) -> list[str]:
-        """Folded surfaces of keys without a vector, oldest first."""
-        return _first(self._wanted_keys, limit)
+    def wanted_keys(self, limit: int) -> dict[str, str]:
+        """Surfaces of keys without a vector, folded and as written (what is embedded), oldest first."""
+        return {folded: self._wanted_keys[folded] for folded in _first(self._wanted_keys, limit)}
 
     def wanted_words(self, limit: int) -> list[str]:
         """Words without a vector, oldest first."""

@@ -58,6 +58,26 @@ def _best(names: Sequence[str], cosines: Matrix, limit: int, minimum: float) -> 
     return [(name, -negative) for negative, name in ranked[:limit]]
 
 
+def _best_accepted(
+    names: Sequence[str], cosines: Matrix, limit: int, minimum: float, accept: Callable[[str], bool] | None
+) -> list[tuple[str, float]]:
+    """As `_best`, of the names that ``accept`` lets pass; it is asked in order and no more often than that takes."""
+    if accept is None:
+        return _best(names, cosines, limit, minimum)
+    asked = max(4 * limit, 32)
+    while True:
+        ranked = _best(names, cosines, asked, minimum)
+        passed: list[tuple[str, float]] = []
+        for pair in ranked:
+            if len(passed) == limit:
+                break
+            if accept(pair[0]):
+                passed.append(pair)
+        if len(passed) == limit or len(ranked) < asked:
+            return passed
+        asked *= 8
+
+
 class VectorIndex:
     """Identifiers with one unit vector each."""
 
@@ -111,16 +131,19 @@ class VectorIndex:
         row = self._rows.get(name)
         return None if row is None else self._matrix[row].copy()
 
-    def search(self, queries: npt.ArrayLike, limit: int, minimum: float = -1.0) -> list[list[tuple[str, float]]]:
+    def search(
+        self, queries: npt.ArrayLike, limit: int, minimum: float = -1.0, accept: Callable[[str], bool] | None = None
+    ) -> list[list[tuple[str, float]]]:
         """For each row of ``queries`` (m, d) or (d,): up to ``limit`` (name, cosine) with cosine ≥ ``minimum``, best first, ties by name.
 
-        Query rows are expected to have length 1.
+        Query rows are expected to have length 1. ``accept`` is asked in order of cosine, and only until ``limit`` names have
+        passed: what it refuses cannot crowd out what it would take.
         """
         rows = _as_queries(queries, self.dimensions)
         if not self._names:
             return [[] for _ in rows]
         cosines = np.round(rows @ self._matrix[: len(self._names)].T, _DIGITS)
-        return [_best(self._names, row, limit, minimum) for row in cosines]
+        return [_best_accepted(self._names, row, limit, minimum, accept) for row in cosines]
 
     def similarities(self, names: Sequence[str], query: npt.ArrayLike) -> Matrix:
         """Cosines of one query (d,) with the named vectors, in their order; 0.0 for a name without a vector."""
@@ -228,22 +251,4 @@ class WordVectors:
             np.matmul(rows, chunk.T, out=cosines[:, start:stop])
         cosines *= self._scales[:count]
         np.round(cosines, _DIGITS, out=cosines)
-        if accept is None:
-            return [_best(self._words, row, limit, minimum) for row in cosines]
-        return [self._accepted(row, limit, minimum, accept) for row in cosines]
-
-    def _accepted(
-        self, cosines: Matrix, limit: int, minimum: float, accept: Callable[[str], bool]
-    ) -> list[tuple[str, float]]:
-        asked = max(4 * limit, 32)
-        while True:
-            ranked = _best(self._words, cosines, asked, minimum)
-            passed: list[tuple[str, float]] = []
-            for pair in ranked:
-                if len(passed) == limit:
-                    break
-                if accept(pair[0]):
-                    passed.append(pair)
-            if len(passed) == limit or len(ranked) < asked:
-                return passed
-            asked *= 8
+        return [_best_accepted(self._words, row, limit, minimum, accept) for row in cosines]

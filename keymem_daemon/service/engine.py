@@ -44,6 +44,7 @@ MEMORIES_A_STEP = 16
 REANALYZED_A_STEP = 32
 SOFT_STATE_S = 0.5
 BACKLOG_LIMIT = 400
+LEXICON_WAIT_S = 1.0
 
 
 class Engine:
@@ -82,6 +83,7 @@ class Engine:
         self.light = MicroBatcher(light_encoder, self._cache)
         self.encoder = self.light if encoder is light_encoder else MicroBatcher(encoder, self._cache)
         self._lexicon_vectors = VectorIndex(encoder.dimensions)
+        self._lexicon_ready = asyncio.Event()
         self._work = asyncio.Event()
         self._soft = asyncio.Event()
         self._progress = asyncio.Condition()
@@ -167,17 +169,20 @@ class Engine:
 
     async def key_rules(self, surfaces: Sequence[str]) -> tuple[KeyRules, Mapping[str, Matrix]]:
         """Rules for deciding keys of a request with these surfaces, and the vectors of those that are new."""
-        new = [s for s in dict.fromkeys(map(fold, surfaces)) if self.graph.key_id_of_folded(s) is None]
+        new = {folded: s for s in surfaces if self.graph.key_id_of_folded(folded := fold(s)) is None}
         vectors: dict[str, Matrix] = {}
         if new:
             try:
-                if self._crosses_scripts(new):
-                    await self._embed_lexicon()
-                vectors = dict(zip(new, await self.encoder.encode(new), strict=True))
+                vectors = dict(zip(new, await self.encoder.encode(list(new.values())), strict=True))
+                if not self._lexicon_ready.is_set() and self._crosses_scripts(tuple(new)):
+                    await asyncio.wait_for(self._lexicon_ready.wait(), LEXICON_WAIT_S)
+            except TimeoutError:
+                pass  # without the lexicon's words nothing merges across scripts by similarity: a hint missed, no meaning lost
             except (KeymemError, OSError, ValueError, RuntimeError) as failure:
                 # A write never waits for a model to be mended: keys stay apart and are embedded later.
                 self.problems["encoder"] = str(failure)
-        similarity = RequestSimilarity(self.catalog.keys, self._lexicon_vectors, vectors)
+        lexicon = self._lexicon_vectors if self._lexicon_ready.is_set() else None
+        similarity = RequestSimilarity(self.catalog.keys, lexicon, vectors)
         return KeyRules(self.profile, self.lexicon, similarity, self.new_id), vectors
 
     def within(self, rules: KeyRules, plan: Plan) -> KeyRules:
@@ -202,12 +207,11 @@ class Engine:
         return len(used | self.graph.scripts_in(None).keys()) > 1
 
     async def _embed_lexicon(self) -> None:
-        if len(self._lexicon_vectors) or not self.profile.across_scripts_only:
-            return
-        words = list(dict.fromkeys(map(fold, self.lexicon.words)))
-        vectors = await self.encoder.encode(words)
-        for word, vector in zip(words, vectors, strict=True):
-            self._lexicon_vectors.upsert(word, vector)
+        if self.profile.across_scripts_only and not self._lexicon_ready.is_set():
+            words = list(dict.fromkeys(self.lexicon.words))
+            for word, vector in zip(words, await self.encoder.encode(words, background=True), strict=True):
+                self._lexicon_vectors.upsert(word, vector)
+            self._lexicon_ready.set()
 
     async def caught_up(self) -> None:
         """Wait until what bulk writes left to embed is little again: they may not outrun the model without bound."""
@@ -236,7 +240,8 @@ class Engine:
         """One piece of the most urgent work there is; whether there was any."""
         catalog = self.catalog
         if surfaces := catalog.wanted_keys(KEYS_A_STEP):
-            catalog.put_keys(dict(zip(surfaces, await self.encoder.encode(surfaces, background=True), strict=True)))
+            vectors = await self.encoder.encode(list(surfaces.values()), background=True)
+            catalog.put_keys(dict(zip(surfaces, vectors, strict=True)))
             return True
         if self._korean is not None and self._korean.ready and catalog.lexical.stale_documents():
             catalog.reanalyze(REANALYZED_A_STEP)
@@ -250,8 +255,7 @@ class Engine:
             return True
         if not self.light.ready:
             await self.light.load()
-        if self._crosses_scripts(()):
-            await self._embed_lexicon()
+        await self._embed_lexicon()
         await self._cache.flush()
         return False
 

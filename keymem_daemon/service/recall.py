@@ -241,7 +241,7 @@ async def _relevances(engine: Engine, keys: Sequence[Key], said: Signals) -> dic
     if engine.encoder is engine.light:
         names = [fold(key.concept) for key in keys]
         return dict(zip((key.id for key in keys), map(float, engine.catalog.keys.similarities(names, said.direction)), strict=True))
-    vectors = await engine.light.encode([fold(key.concept) for key in keys])
+    vectors = await engine.light.encode([key.concept for key in keys])
     return dict(zip((key.id for key in keys), map(float, vectors @ said.direction), strict=True))
 
 

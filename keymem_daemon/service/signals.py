@@ -128,11 +128,16 @@ def _meant(engine: Engine, vectors: Matrix, scope: Scope, weights: Weights) -> t
     meant: dict[str, float] = {}
     almost: dict[str, float] = {}
     graph = engine.graph
-    for row in engine.catalog.keys.search(vectors, 4 * SEMANTIC_CANDIDATES, floor):
+
+    def reachable(surface: str) -> bool:
+        key_id = graph.key_id_of_folded(surface)
+        return key_id is not None and graph.keys[key_id].key_type == "concept" and graph.memory_count(key_id, scope) > 0
+
+    for row in engine.catalog.keys.search(vectors, SEMANTIC_CANDIDATES, floor, reachable):
         taken = 0
         for surface, cosine in row:
             key_id = graph.key_id_of_folded(surface)
-            if key_id is None or graph.keys[key_id].key_type != "concept" or not graph.memory_count(key_id, scope):
+            if key_id is None:
                 continue
             if cosine < threshold:
                 almost[key_id] = max(cosine, almost.get(key_id, 0.0))

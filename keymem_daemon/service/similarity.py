@@ -15,13 +15,14 @@ from keymem_daemon.index.vectors import VectorIndex
 from keymem_daemon.ports import Matrix
 
 NEIGHBOURS = 48
-LEXICON_WORDS = 24
+LEXICON_WORDS = 96
 
 
 class RequestSimilarity:
     """`core.decide.keys.Similarity` over one request. ``vectors`` maps folded surfaces to unit vectors."""
 
-    def __init__(self, keys: VectorIndex, lexicon: VectorIndex, vectors: Mapping[str, Matrix]) -> None:
+    def __init__(self, keys: VectorIndex, lexicon: VectorIndex | None, vectors: Mapping[str, Matrix]) -> None:
+        """``lexicon`` is ``None`` while its words have no vectors yet: then nothing merges by similarity across scripts."""
         self._keys = keys
         self._lexicon = lexicon
         self._vectors = vectors
@@ -53,12 +54,12 @@ class RequestSimilarity:
     def lexicon(self, surface: str) -> Sequence[tuple[str, float]]:
         """Words of the lexicon near the surface, best first."""
         vector = self._vectors.get(fold(surface))
-        return () if vector is None else self._lexicon.search(vector, LEXICON_WORDS)[0]
+        return () if vector is None or self._lexicon is None else self._lexicon.search(vector, LEXICON_WORDS)[0]
 
     def mutual(self, surface: str, key_id: str) -> bool:
         """Whether no key in the surface's script is nearer to that key than the surface is."""
         vector = self._vectors.get(fold(surface))
-        if vector is None or self._graph is None:
+        if vector is None or self._graph is None or self._lexicon is None:
             return False
         concept = fold(self._graph.keys[key_id].concept)
         theirs = self._keys.vector(concept)

@@ -69,17 +69,17 @@ def _promote(
     if known and known[0] != key.id:
         tie(plan, memory_id, known[:1])
         return "key"
-    near = [n for n in rules.similarity.neighbours(query) if n.key_id == key.id]
     verdict = decide_merge(
         query,
         "concept",
-        near,
+        rules.similarity.neighbours(query),
         rules.profile,
         rules.lexicon,
         lambda: rules.similarity.lexicon(query),
         lambda key_id: rules.similarity.mutual(query, key_id),
     )
-    mergeable = isinstance(verdict, MergeInto) or (not rules.profile.across_scripts_only and similarity >= rules.profile.alias_promotion)
+    merges_here = isinstance(verdict, MergeInto) and verdict.key_id == key.id
+    mergeable = merges_here or (not rules.profile.across_scripts_only and similarity >= rules.profile.alias_promotion)
     if mergeable and key.key_type == "concept":
         if len(key.learned) >= learning.max_aliases:
             return "nothing"
