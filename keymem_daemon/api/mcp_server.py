@@ -18,6 +18,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from keymem_daemon.api import prompts
@@ -175,6 +176,10 @@ class McpEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; afterwards nobody waits for its number, whatever became of it."""
+        if scope["method"] != "POST":
+            # A stateless server has nothing to say on a standing stream and no session to end.
+            await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
+            return
         claims = claims_of(Request(scope).headers)
         try:
             await self.manager.handle_request(scope, receive, send)
