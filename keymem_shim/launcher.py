@@ -53,12 +53,13 @@ class Forbidden:
 
 
 class Failed:
-    """A daemon was started or waited for, and none answered in time."""
+    """A daemon was started or waited for, and none answered in time; `final` when trying again is of no use."""
 
-    __slots__ = ("reason",)
+    __slots__ = ("final", "reason")
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, *, final: bool = False) -> None:
         self.reason = reason
+        self.final = final
 
 
 class Impossible:
@@ -100,7 +101,7 @@ class Launcher:
             rendezvous.prepare_data_dir(self._directory)
             return self._start(time.monotonic() + START_LIMIT_S)
         except OSError as problem:
-            return Failed(f"the data directory cannot be used: {problem}")
+            return Failed(f"the data directory cannot be used: {problem}", final=True)
 
     def _start(self, deadline: float) -> rendezvous.Ready | Failed | Impossible:
         for _pause in _pauses(deadline):

@@ -149,7 +149,7 @@ class Link:
     def _verdict(self, asked: int, since: float) -> Gone | None:
         trouble, now = self._trouble, time.monotonic()
         if self._ended > asked and trouble is not None:
-            if isinstance(trouble, Impossible):
+            if isinstance(trouble, Impossible) or (isinstance(trouble, Failed) and trouble.final):
                 return Gone(trouble.reason, forbidden=False)
             away = self._lost_at is not None and now - self._lost_at < RETURN_S
             if isinstance(trouble, Forbidden) and not away:

@@ -30,6 +30,8 @@ def main() -> None:
     """Serve one session and end the process with code 0 when its input ends."""
     if sys.argv[1:]:
         _options(sys.argv[1:])
+    if os.isatty(0):
+        sys.stderr.write(USAGE)
     private = output.claim()
     if not _has_sockets():
         _replace(private)

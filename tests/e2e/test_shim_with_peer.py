@@ -393,3 +393,48 @@ def test_files_that_the_shim_makes_are_private(shim: Start, data: Path) -> None:
     assert data.stat().st_mode & 0o777 == 0o700
     for name in ("start.lock", "logs/daemon.log"):
         assert (data / name).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_data_directory_that_cannot_be_used_is_named_at_once(shim: Start, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    session = shim(KEYMEM_DATA_DIR=str(tmp_path / "file" / "data"))
+    session.initialize()
+    error = session.ask("tools/call", {"name": "echo", "arguments": {}}, limit_s=5)["error"]
+    assert error["code"] == -32001
+    assert "data directory" in error["message"]
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_an_installed_service_is_asked_to_start_the_daemon_and_need_not_manage(
+    shim: Start, tmp_path: Path, *, works: bool
+) -> None:
+    home = tmp_path / "home"
+    default = home / ".keymem"
+    unit = home / ".config" / "systemd" / "user" / "keymemd.service"
+    unit.parent.mkdir(parents=True)
+    unit.touch()
+    default.mkdir(mode=0o700)
+    systemctl = tmp_path / "bin" / "systemctl"
+    systemctl.parent.mkdir()
+    start = f"{sys.executable} {shim_peer.PEER} {default} >/dev/null 2>&1 &" if works else "exit 1"
+    systemctl.write_text(f"#!/bin/sh\necho $* >> {tmp_path}/asked\n{start}\n")
+    systemctl.chmod(0o755)
+    path = f"{systemctl.parent}:/usr/bin:/bin"
+    session = shim(HOME=str(home), KEYMEM_DATA_DIR=str(default), PATH=path)
+    try:
+        session.initialize()
+        session.call("echo", {"text": "x"})
+        assert (tmp_path / "asked").read_text() == "--user start keymemd.service\n"
+        assert len((default / "peer.starts").read_text().split()) == 1
+        assert ((default / "logs" / "daemon.log").exists()) == (not works)
+    finally:
+        session.close()
+        (default / shim_peer.STOP).touch()
+        shim_session.end_daemon(default)
+
+
+def test_a_person_at_a_terminal_is_told_what_this_is(shim: Start) -> None:
+    for option, code in (("--help", 0), ("--version", 0), ("serve", 2)):
+        session = shim([sys.executable, "-m", "keymem_shim.main", option])
+        session.end_input()
+        assert ends(session, 5) == code

@@ -159,3 +159,15 @@ def test_a_header_cannot_smuggle_another_line(peer: Peer) -> None:
     with pytest.raises(ValueError, match="line break"):
         connection.send("GET", "/", [("X", "a\r\nY: b")], b"", soon())
     connection.close()
+
+
+def test_a_port_on_this_machine_serves_as_well_as_a_socket() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = http1.Address(None, server.getsockname()[1])
+        connection = http1.Connection(address, soon())
+        with server.accept()[0] as accepted:
+            connection.send("GET", "/x", [], b"", soon())
+            assert accepted.recv(65_536).startswith(f"GET /x HTTP/1.1\r\nHost: {address.host}\r\n".encode())
+            accepted.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            assert connection.receive(soon()).status == 200
+        connection.close()
