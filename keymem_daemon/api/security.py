@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keymem_daemon.api.errors import refusal
 
-__all__ = ["BODY_BYTES", "Guard"]
+__all__ = ["BODY_BYTES", "Guard", "without_lone_surrogates"]
 
 BODY_BYTES: Final = 4 * 1024 * 1024
 BODY_S: Final = 10.0
@@ -127,7 +127,7 @@ class Guard:
                     raise _BodyTooLarge
                 parts.append(part)
                 if not message.get("more_body", False):
-                    return _without_lone_surrogates(b"".join(parts))
+                    return without_lone_surrogates(b"".join(parts))
 
 
 def _tcp_port(scope: Scope) -> int | None:
@@ -150,7 +150,8 @@ def _media_type(headers: Headers) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _without_lone_surrogates(body: bytes) -> bytes:
+def without_lone_surrogates(body: bytes) -> bytes:
+    """JSON text in which every escaped lone surrogate has become an escaped NUL, at the same position."""
     if b"\\ud" not in body and b"\\uD" not in body:
         return body
     return _ESCAPES.sub(lambda found: rb"\u0000" if found[1] else found[0], body)

@@ -38,7 +38,7 @@ from keymem_daemon.service.engine import Engine
 from keymem_daemon.settings import Settings
 from keymem_shim import VERSION, rendezvous
 
-__all__ = ["jobs", "live"]
+__all__ = ["STOP_S", "jobs", "live"]
 
 STOP_S: Final = 1.8
 

@@ -1,16 +1,23 @@
 """`keymemd stdio`: the same server in one process, on stdin and stdout, where there can be no daemon.
 
-It holds the daemon's lock for life, so two writers on one store cannot happen. Nothing but JSON-RPC appears on stdout: the SDK takes
-the descriptor for itself and points the process's own at stderr, so whatever prints, prints there.
+It holds the daemon's lock for life, so two writers on one store cannot happen. Nothing but JSON-RPC appears on stdout: the wire is a
+private copy of the descriptor, and the process's own points at stderr, so whatever prints, prints there. A line that is no message
+is answered with an error, since a client that gets none waits for ever.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import os
+import signal
 from dataclasses import dataclass
+from typing import BinaryIO, cast
 
+from anyio import AsyncFile
 from mcp.server.stdio import stdio_server
+from mcp_types import INVALID_REQUEST, PARSE_ERROR
 
 from keymem_daemon.api.calls import Calls
 from keymem_daemon.api.door import Door
@@ -18,13 +25,14 @@ from keymem_daemon.api.identity import Claims
 from keymem_daemon.api.mcp_server import MemoryServer
 from keymem_daemon.api.metrics import Metrics
 from keymem_daemon.api.order import SessionOrder
+from keymem_daemon.api.security import BODY_BYTES, without_lone_surrogates
 from keymem_daemon.api.tools import Surface
 from keymem_daemon.api.work import SharedWork
 from keymem_daemon.core.errors import KeymemError
 from keymem_daemon.runtime import logs
 from keymem_daemon.runtime.assemble import assemble
 from keymem_daemon.runtime.clock import SystemClock
-from keymem_daemon.runtime.daemon import jobs
+from keymem_daemon.runtime.daemon import STOP_S, jobs
 from keymem_daemon.runtime.scheduler import Scheduler
 from keymem_daemon.runtime.serve import AlreadyRunning, Stopped, held_lock
 from keymem_daemon.settings import Settings
@@ -33,6 +41,77 @@ from keymem_shim import VERSION, identity
 __all__ = ["serve_stdio"]
 
 logger = logging.getLogger(__name__)
+
+
+class _Wire:
+    """The output: whole lines, one at a time."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self._turn = asyncio.Lock()
+
+    async def write(self, text: str) -> None:
+        """Write ``text``, which ends a line, and flush it."""
+        async with self._turn:
+            await asyncio.to_thread(self._put, text.encode("utf-8"))
+
+    async def flush(self) -> None:
+        """Nothing is left to flush."""
+
+    def _put(self, line: bytes) -> None:
+        self._out.write(line)
+        self._out.flush()
+
+
+class _Lines:
+    """The input: lines that hold one JSON object; what else comes is answered on the wire."""
+
+    def __init__(self, source: BinaryIO, wire: _Wire) -> None:
+        self._source = source
+        self._wire = wire
+
+    def __aiter__(self) -> _Lines:
+        return self
+
+    async def __anext__(self) -> str:
+        while line := await asyncio.to_thread(self._source.readline, BODY_BYTES + 1):
+            refused = _refusal(line)
+            if refused is None:
+                return without_lone_surrogates(line).decode("utf-8")
+            if len(line) > BODY_BYTES:
+                await asyncio.to_thread(self._skip_line, line)
+            await self._wire.write(refused)
+        raise StopAsyncIteration
+
+    def _skip_line(self, line: bytes) -> None:
+        while line and not line.endswith(b"\n"):
+            line = self._source.readline(BODY_BYTES)
+
+
+def _refusal(line: bytes) -> str | None:
+    """The answer to a line that is no message, or ``None`` when it may be one."""
+    code, message = PARSE_ERROR, "the line is not JSON in UTF-8"
+    if len(line) > BODY_BYTES:
+        code, message = INVALID_REQUEST, f"the line is longer than {BODY_BYTES:,} bytes"
+    else:
+        try:
+            if isinstance(json.loads(line.decode("utf-8")), dict):
+                return None
+            code, message = INVALID_REQUEST, "a message is one JSON object"
+        except (ValueError, RecursionError):
+            pass
+    return json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}) + "\n"
+
+
+def _taken_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Private copies of stdin and stdout; the process's own read nothing and write to stderr from now on."""
+    source = os.fdopen(os.dup(0), "rb")
+    wire = os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return source, wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +146,31 @@ async def _life(settings: Settings) -> None:
         host_session=None if host is None else host.session,
         cwd=identity.working_directory() or None,
     )
+    source, out = _taken_streams()
+    wire = _Wire(out)
+    # The transport only iterates over the one and writes to the other.
+    lines, written = cast("AsyncFile[str]", _Lines(source, wire)), cast("AsyncFile[str]", wire)
     memory_server = MemoryServer(calls, surface, VERSION, local)
     async with asyncio.TaskGroup() as group:
-        group.create_task(_keep_engine(settings, parts))
-        async with calls.work.open(), stdio_server() as (read_stream, write_stream):
+        keeping = group.create_task(_keep_engine(settings, parts))
+        leaving = group.create_task(_leave_on_signal(parts, keeping))
+        async with calls.work.open(), stdio_server(lines, written) as (read_stream, write_stream):
             server = memory_server.server
             await server.run(read_stream, write_stream, server.create_initialization_options())
+        leaving.cancel()
         parts.ended.set()
+
+
+async def _leave_on_signal(parts: _Parts, keeping: asyncio.Task[None]) -> None:
+    """On SIGTERM or SIGINT close the store and exit: a thread that waits for input cannot be asked to stop."""
+    signalled = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, signalled.set)
+    await signalled.wait()
+    parts.ended.set()
+    await asyncio.wait([keeping], timeout=STOP_S)
+    logging.shutdown()
+    os._exit(0)
 
 
 async def _keep_engine(settings: Settings, parts: _Parts) -> None:

@@ -144,6 +144,7 @@ def test_a_connection_that_never_finishes_its_head_does_not_keep_others_waiting(
 
 
 def test_status_metrics_and_the_description_of_the_interface_are_there(daemon: RunningDaemon) -> None:
+    daemon.verb("stats", {})
     with daemon.over_socket() as client:
         status = client.get("/status").json()
         assert status["state"] == "healthy", status["problems"]

@@ -10,14 +10,15 @@ import stat
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import httpx
 from running_daemon import WAIT_S, RunningDaemon, clean_environment, end, running, start, wait_until
 
-from keymem_shim import rendezvous
+from keymem_shim import http1, rendezvous
 
 FACT = {"items": [{"content": "The user likes strawberries", "keys": ["strawberry", "fruit"]}]}
 
@@ -121,24 +122,20 @@ def test_a_daemon_hands_over_to_a_newer_version_only_when_a_shim_started_it(tmp_
 
 def test_a_request_that_was_taken_is_answered_or_hung_up_on_and_never_half_done(tmp_path: Path) -> None:
     items = [{"content": f"Fact number {n}", "keys": [f"subject {n}", f"thing {n}"]} for n in range(20)]
-    answers: list[httpx.Response] = []
-
-    def ask(client: httpx.Client) -> None:
-        with suppress(httpx.TransportError):
-            answers.append(client.post("/api/remember", json={"items": items}))
-
+    answered = False
     with running(tmp_path / "d") as daemon:
         daemon.verb("remember", FACT)
-        with daemon.over_socket() as client:
-            client.get("/health")
-            asking = threading.Thread(target=ask, args=[client])
-            asking.start()
+        deadline = time.monotonic() + WAIT_S
+        with closing(http1.Connection(daemon.discovery.address, deadline)) as connection:
+            body = json.dumps({"items": items}).encode()
+            connection.send("POST", "/api/remember", [("Content-Type", "application/json")], body, deadline)
             daemon.stop(signal.SIGTERM)
-            asking.join(WAIT_S)
+            with suppress(OSError):
+                answered = connection.receive(deadline).status == 200
         assert daemon.process.returncode == 0
     with running(tmp_path / "d") as daemon:
         total = daemon.verb("list", {"limit": 1})["total"]
-    assert total in ((21,) if answers else (1, 21))
+    assert total in ((21,) if answered else (1, 21))
 
 
 def test_the_discovery_file_names_the_daemon_and_the_log_does_not_name_the_token(tmp_path: Path) -> None:
@@ -155,51 +152,61 @@ def test_the_discovery_file_names_the_daemon_and_the_log_does_not_name_the_token
     assert "strawberries" not in log
 
 
-def test_the_server_on_stdio_speaks_only_json_rpc_and_holds_the_same_lock(tmp_path: Path) -> None:
-    requests = [
-        {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-06-18",
-                "capabilities": {},
-                "clientInfo": {"name": "t", "version": "1"},
-            },
-        },
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {
-            "jsonrpc": "2.0",
-            "id": 2,
-            "method": "tools/call",
-            "params": {"name": "remember", "arguments": FACT["items"][0]},
-        },
-        {
-            "jsonrpc": "2.0",
-            "id": 3,
-            "method": "tools/call",
-            "params": {"name": "recall", "arguments": {"query": "fruit"}},
-        },
-    ]
-    process = subprocess.Popen(
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}
+
+
+def tool_call(number: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+
+
+@contextmanager
+def stdio_server(directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """`keymemd stdio`, killed if it is still there afterwards."""
+    with subprocess.Popen(
         [sys.executable, "-m", "keymem_daemon", "stdio"],
-        env=clean_environment(tmp_path / "d"),
+        env=clean_environment(directory),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    with process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(b"".join(json.dumps(request).encode() + b"\n" for request in requests))
-        process.stdin.flush()
-        answers: dict[int, dict[str, Any]] = {}
-        while len(answers) < 3:
-            line = process.stdout.readline()
-            assert line, "the server ended early"
-            answer = json.loads(line)
-            assert answer["jsonrpc"] == "2.0"
-            answers[answer["id"]] = answer
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        killer = threading.Timer(WAIT_S, process.kill)
+        killer.start()
+        try:
+            yield process
+        finally:
+            killer.cancel()
+            process.kill()
+
+
+def exchanged(process: subprocess.Popen[bytes], lines: list[bytes], answers: int) -> list[dict[str, Any]]:
+    """Write the lines, read so many answers."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"".join(line + b"\n" for line in lines))
+    process.stdin.flush()
+    found = []
+    for _ in range(answers):
+        line = process.stdout.readline()
+        assert line, "the server ended early"
+        found.append(json.loads(line))
+        assert found[-1]["jsonrpc"] == "2.0"
+    return found
+
+
+def test_the_server_on_stdio_speaks_only_json_rpc_and_holds_the_same_lock(tmp_path: Path) -> None:
+    requests = [
+        HELLO,
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        tool_call(2, "remember", FACT["items"][0]),
+        tool_call(3, "recall", {"query": "fruit"}),
+    ]
+    with stdio_server(tmp_path / "d") as process:
+        answers = {answer["id"]: answer for answer in exchanged(process, [json.dumps(r).encode() for r in requests], 3)}
         second = subprocess.run(
             [sys.executable, "-m", "keymem_daemon", "stdio"],
             env=clean_environment(tmp_path / "d"),
@@ -209,8 +216,21 @@ def test_the_server_on_stdio_speaks_only_json_rpc_and_holds_the_same_lock(tmp_pa
             check=False,
         )
         assert (second.returncode, second.stdout) == (3, b"")
+        assert process.stdin is not None
+        assert process.stdout is not None
         process.stdin.close()
         assert process.stdout.read() == b""
-        process.wait(WAIT_S)
-    assert process.returncode == 0
+        assert process.wait(WAIT_S) == 0
     assert answers[3]["result"]["structuredContent"]["memories"][0]["content"] == FACT["items"][0]["content"]
+
+
+def test_a_line_on_stdin_that_is_no_message_is_answered_and_the_next_one_is_served(tmp_path: Path) -> None:
+    lone = json.dumps(tool_call(2, "recall", {"query": "a\ud800"})).encode()
+    lines = [b"{broken", b"\xff\xfe", b"[]", b" " * (4 * 1024 * 1024) + b"{}", json.dumps(HELLO).encode(), lone]
+    with stdio_server(tmp_path / "d") as process:
+        answers = exchanged(process, lines, 6)
+        assert [answer["error"]["code"] for answer in answers[:4]] == [-32700, -32700, -32600, -32600]
+        assert answers[4]["id"] == 1
+        assert answers[5]["result"]["structuredContent"]["error"]["code"] == "invalid_argument"
+        process.terminate()
+        assert process.wait(WAIT_S) == 0
