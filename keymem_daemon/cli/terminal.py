@@ -1,4 +1,4 @@
-"""What people see: clean text, wrapped to the terminal, in colour only on one; and JSON for programs.
+"""What people see: clean text, on a terminal wrapped to it and in colour; and JSON for programs.
 
 Stored text is data: control characters in it never reach a terminal. Widths are columns, in which a Hangul syllable or an
 ideograph takes two.
@@ -16,7 +16,8 @@ from keymem_shim.identity import daemon_environment
 __all__ = ["bold", "clean", "columns", "dim", "green", "note", "print_json", "red", "say", "wrapped", "yellow"]
 
 LONGEST_LINE = 100
-ELSEWHERE = 80
+ELSEWHERE = 100_000
+"""Wider than any memory: what is piped on is not wrapped."""
 NARROWEST = 20
 
 
@@ -66,6 +67,9 @@ def wrapped(text: str, indent: str = "") -> list[str]:
 
 
 def _filled(paragraph: str, room: int) -> Iterable[str]:
+    if _width(paragraph) <= room:
+        yield paragraph
+        return
     line, used = "", 0
     for word in paragraph.split():
         rest, width = word, _width(word)
@@ -80,7 +84,7 @@ def _filled(paragraph: str, room: int) -> Iterable[str]:
             rest = rest[len(head) :]
             width = _width(rest)
         line, used = rest, width
-    if line or not paragraph.strip():
+    if line:
         yield line
 
 

@@ -165,6 +165,17 @@ def test_long_text_is_wrapped_to_the_terminal_hangul_counted_double(directory: P
     assert all(sum(1 if character.isascii() else 2 for character in line) <= 40 for line in text)
 
 
+def test_text_that_is_piped_on_is_not_wrapped_and_keeps_its_lines(directory: Path) -> None:
+    text = f"def walk():\n    return {'far ' * 60}away"
+    ident = saved(directory, text, "-k", "walk function")
+    assert succeeds(directory, "show", ident).startswith(text + "\n")
+
+
+def test_a_preview_that_was_cut_says_how_to_see_all_of_it(directory: Path) -> None:
+    ident = saved(directory, "An endless tale. " * 500, "-k", "endless tale")
+    assert f"keymemd show {ident}" in succeeds(directory, "recall", "endless tale")
+
+
 def test_an_output_that_cannot_show_hangul_shows_escapes_and_does_not_fail(directory: Path) -> None:
     ident = saved(directory, "부산", "-k", "부산")
     assert "\\ubd80" in succeeds(directory, "show", ident, extra={"PYTHONIOENCODING": "ascii"})

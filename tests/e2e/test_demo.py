@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from keymemd_command import fails, json_of, succeeds
-from running_daemon import running
+from keymemd_command import WAIT_S, fails, json_of, succeeds
+from running_daemon import clean_environment, running
 from shim_session import daemon_pid, end_daemon
 
 from keymem_daemon.cli.commands.demo import APPLE, MEMORIES, NAMESPACE, NEWTON, STRAWBERRY
@@ -78,3 +80,22 @@ def test_the_walk_shares_no_key_and_no_word_between_its_ends() -> None:
 
 def test_a_demo_that_may_start_no_daemon_says_so(directory: Path) -> None:
     assert "keymemd start" in fails(directory, "demo", extra={"KEYMEM_DAEMON_AUTOSTART": "false"})
+
+
+def test_a_shim_that_ends_at_once_is_a_failure_in_one_line(directory: Path, tmp_path: Path) -> None:
+    place = tmp_path / "bin"
+    place.mkdir()
+    (place / "keymem-shim").write_text("#!/bin/sh\nexit 1\n")
+    (place / "keymem-shim").chmod(0o755)
+    (place / "keymemd").write_text("import sys\nfrom keymem_daemon.cli.main import main\nsys.exit(main())\n")
+    done = subprocess.run(
+        [sys.executable, place / "keymemd", "demo", "--json"],
+        env=clean_environment(directory),
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the chain was not found" in done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr

@@ -59,10 +59,7 @@ def run(given: argparse.Namespace) -> int:
         say(f"Three memories go in through {shim}, as an agent's would:")
         for content, keys in MEMORIES.items():
             say(*wrapped(content, "  "), dim(f"    keys: {', '.join(keys)}"))
-    try:
-        hops = asyncio.run(_walked(shim))
-    except ExceptionGroup as group:
-        raise _first(group) from group
+    hops = asyncio.run(_walked(shim))
     if given.json:
         print_json({"pid": pid, "namespace": NAMESPACE, "hops": [hop.view() for hop in hops]})
         return 0
@@ -90,11 +87,19 @@ class _Hop:
 
 async def _walked(shim: str) -> list[_Hop]:
     """Save and walk over one MCP session. Raises `CommandFailed` at the first step that does not lead on."""
-    from mcp import Client, StdioServerParameters  # noqa: PLC0415 - most of a second, only here
+    from mcp import Client, MCPError, StdioServerParameters  # noqa: PLC0415 - most of a second, only here
 
     server = StdioServerParameters(command=shim, env=identity.daemon_environment())
-    async with Client(server, read_timeout_seconds=WAIT_S) as client:
-        return await _Walk(client).walk()
+    try:
+        async with Client(server, read_timeout_seconds=WAIT_S) as client:
+            return await _Walk(client).walk()
+    except ExceptionGroup as group:
+        problem = _innermost(group)
+        if isinstance(problem, CommandFailed):
+            raise problem from group
+        raise _broken(f"the shim did not do its part ({problem})") from group
+    except (MCPError, OSError, RuntimeError) as problem:
+        raise _broken(f"the shim did not do its part ({problem})") from problem
 
 
 class _Walk:
@@ -170,10 +175,10 @@ def _broken(what: str) -> CommandFailed:
     return CommandFailed(f"the chain was not found: {what}", "Look at `keymemd status` and `keymemd logs`.")
 
 
-def _first(group: ExceptionGroup[Exception]) -> Exception:
+def _innermost(group: ExceptionGroup[Exception]) -> Exception:
     """The failure inside nested task groups."""
     inner = group.exceptions[0]
-    return _first(inner) if isinstance(inner, ExceptionGroup) else inner
+    return _innermost(inner) if isinstance(inner, ExceptionGroup) else inner
 
 
 def _shim() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Any
 
 from keymem_daemon.cli.contact import call
@@ -26,19 +27,20 @@ def run(given: argparse.Namespace) -> int:
     if given.json:
         print_json(found)
         return 0
-    for change in found["changes"]:
-        say(_first_line(change))
-        if said := _said(change):
-            say(dim("  " + cut(said, columns() - 2)))
+    for (at, action, who), changes in groupby(found["changes"], _commit):
+        say(f"{at}  {bold(action)} {dim('by ' + cut(who, 40))}")
+        for change in changes:
+            what = f"  {change['entity']} {change['entity_id']}"
+            say(what + dim(cut(f"  {_said(change)}", columns() - len(what))))
     if not found["changes"]:
         say("no change is recorded" + (f" of {given.id}" if given.id else ""))
     return 0
 
 
-def _first_line(change: Mapping[str, Any]) -> str:
+def _commit(change: Mapping[str, Any]) -> tuple[str, str, str]:
+    """What changes have in common that happened together."""
     actor = change["actor"]
-    who = actor.get("host_agent") or actor.get("tool") or "keymem"
-    return f"{change['at']}  {bold(change['action'])} {change['entity']} {change['entity_id']} {dim('by ' + cut(who, 40))}"
+    return change["at"], change["action"], actor.get("host_agent") or actor.get("tool") or "keymem"
 
 
 def _said(change: Mapping[str, Any]) -> str:

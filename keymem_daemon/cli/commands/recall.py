@@ -56,6 +56,8 @@ def _show(found: Mapping[str, Any], *, explain: bool) -> None:
     for memory in found["memories"]:
         say(*wrapped(memory["content"]))
         say(dim(f"{memory['id']} · {clean(memory['namespace'])} · {trust(memory['validity'])}"))
+        if memory.get("content_truncated"):
+            say(dim(f"cut here; `keymemd show {memory['id']}` has all of it"))
         if memory.get("auto_confirmed"):
             say(dim("confirmed: the context repeats it"))
         on = [clean(key["concept"]) for key in memory["connected_keys"]]
