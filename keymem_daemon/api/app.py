@@ -20,7 +20,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from keymem_daemon.api.calls import Calls
-from keymem_daemon.api.errors import defect, error_body, error_response
+from keymem_daemon.api.errors import defect, error_response
 from keymem_daemon.api.identity import Claims, actor_of, claims_of
 from keymem_daemon.api.mcp_server import McpEndpoint, MemoryServer
 from keymem_daemon.api.openapi import described
@@ -28,6 +28,7 @@ from keymem_daemon.api.presence import Presence
 from keymem_daemon.api.security import Guard
 from keymem_daemon.api.tools import HTTP_VERBS, Surface, Verb
 from keymem_daemon.core.errors import InvalidArgument, KeymemError
+from keymem_daemon.service.views import error_view
 
 __all__ = ["Control", "DaemonIdentity", "create_app"]
 
@@ -232,4 +233,4 @@ async def _http_error(_request: Request, error: Exception) -> JSONResponse:
 
 async def _defect(request: Request, error: Exception) -> JSONResponse:
     logger.error("%s failed", request.url.path, exc_info=error)
-    return JSONResponse(error_body(defect()), 500)
+    return JSONResponse(error_view(defect()), 500)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import JSONResponse
 
 from keymem_daemon.core.errors import ErrorCode, KeymemError, Unavailable
+from keymem_daemon.service.views import error_view
 
-__all__ = ["STATUS", "defect", "error_body", "error_response", "refusal"]
+__all__ = ["STATUS", "defect", "error_response", "refusal"]
 
 STATUS: Final[Mapping[ErrorCode, int]] = MappingProxyType(
     {
@@ -29,14 +30,9 @@ STATUS: Final[Mapping[ErrorCode, int]] = MappingProxyType(
 )
 
 
-def error_body(error: KeymemError) -> dict[str, Any]:
-    """`{"error": {code, message, hint}}`: what a tool result and an HTTP body hold."""
-    return {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
-
-
 def error_response(error: KeymemError) -> JSONResponse:
     """The HTTP answer for ``error``."""
-    return JSONResponse(error_body(error), STATUS[error.code])
+    return JSONResponse(error_view(error), STATUS[error.code])
 
 
 def defect() -> Unavailable:

@@ -23,12 +23,12 @@ from starlette.types import Receive, Scope, Send
 
 from keymem_daemon.api import prompts
 from keymem_daemon.api.calls import Calls
-from keymem_daemon.api.errors import error_body
 from keymem_daemon.api.identity import Claims, actor_of, claims_of
 from keymem_daemon.api.limit import fitted
 from keymem_daemon.api.schema import input_schema, output_schema
 from keymem_daemon.api.tools import Surface, Verb, offered
 from keymem_daemon.core.errors import KeymemError
+from keymem_daemon.service.views import error_view
 
 __all__ = ["McpEndpoint", "MemoryServer", "tool_of"]
 
@@ -117,7 +117,7 @@ class MemoryServer:
         try:
             result = await self._calls.call(verb, params.arguments or {}, claims, actor)
         except KeymemError as error:
-            return _tool_result(error_body(error), is_error=True)
+            return _tool_result(error_view(error), is_error=True)
         return _tool_result(result if verb.whole else fitted(result), is_error=False)
 
     async def _list_prompts(

@@ -13,7 +13,6 @@ import secrets
 import signal
 import threading
 import time
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from keymem_daemon.api.app import DaemonIdentity, create_app
@@ -35,6 +34,7 @@ from keymem_daemon.runtime.serve import StartedBy
 from keymem_daemon.runtime.status import hook_summary, problem, resident_bytes
 from keymem_daemon.service import maintenance
 from keymem_daemon.service.engine import Engine
+from keymem_daemon.service.views import iso
 from keymem_daemon.settings import Settings
 from keymem_shim import VERSION, rendezvous
 
@@ -131,7 +131,7 @@ class _Daemon:
                 "pid": os.getpid(),
                 "version": VERSION,
                 "instance": self._identity.instance,
-                "started_at": _iso(self._started_at),
+                "started_at": iso(self._started_at),
                 "started_by": self._started_by,
                 "uptime_s": round(self._clock.now() - self._started_at, 1),
                 "memory_bytes": resident_bytes(),
@@ -165,7 +165,7 @@ class _Daemon:
             self._settings.data_dir,
             {
                 "pid": os.getpid(),
-                "started_at": _iso(self._started_at),
+                "started_at": iso(self._started_at),
                 "socket": self._listening.socket_path,
                 "port": self._listening.port,
                 "token": self._identity.token,
@@ -230,7 +230,3 @@ def jobs(engine: Engine, settings: Settings) -> tuple[Job, ...]:
         Job("forget requests", 3_600.0, forget_requests),
         Job("cap logs", 3_600.0, cap_logs, at_start=True),
     )
-
-
-def _iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

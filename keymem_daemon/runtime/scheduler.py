@@ -15,6 +15,7 @@ from typing import Any
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from keymem_daemon.ports import Clock
+from keymem_daemon.service.views import iso
 
 __all__ = ["Job", "Scheduler"]
 
@@ -76,9 +77,9 @@ class Scheduler:
             scheduled = self._scheduler.get_job(job.name)
             following = scheduled.next_run_time if scheduled is not None else None
             found[job.name] = {
-                "last_at": None if record.last_at is None else _iso(datetime.fromtimestamp(record.last_at, UTC)),
+                "last_at": None if record.last_at is None else iso(record.last_at),
                 "last_outcome": record.last_outcome,
-                "next_at": None if following is None else _iso(following),
+                "next_at": None if following is None else iso(following.timestamp()),
             }
         return found
 
@@ -92,7 +93,3 @@ class Scheduler:
             record.last_outcome = f"failed: {type(problem).__name__}"
         else:
             record.last_outcome = "ok"
-
-
-def _iso(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
