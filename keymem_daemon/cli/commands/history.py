@@ -28,7 +28,7 @@ def run(given: argparse.Namespace) -> int:
         print_json(found)
         return 0
     for (at, action, who), changes in groupby(found["changes"], _commit):
-        say(f"{at}  {bold(action)} {dim('by ' + cut(who, 40))}")
+        say(f"{at}  {bold(action)} {dim(cut(who, 40))}")
         for change in changes:
             what = f"  {change['entity']} {change['entity_id']}"
             say(what + dim(cut(f"  {_said(change)}", columns() - len(what))))
@@ -40,7 +40,8 @@ def run(given: argparse.Namespace) -> int:
 def _commit(change: Mapping[str, Any]) -> tuple[str, str, str]:
     """What changes have in common that happened together."""
     actor = change["actor"]
-    return change["at"], change["action"], actor.get("host_agent") or actor.get("tool") or "keymem"
+    agent = actor.get("host_agent")
+    return change["at"], change["action"], f"by {agent}" if agent else f"through {actor.get('tool') or 'keymem itself'}"
 
 
 def _said(change: Mapping[str, Any]) -> str:
