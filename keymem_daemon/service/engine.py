@@ -32,6 +32,7 @@ from keymem_daemon.index.vectors import VectorIndex
 from keymem_daemon.ports import Clock, Encoder, Matrix, NewId, Store
 from keymem_daemon.service.recent import RecentRecalls
 from keymem_daemon.service.sentences import SentenceVectors
+from keymem_daemon.service.shown import ShownMemories
 from keymem_daemon.service.similarity import RequestSimilarity
 from keymem_daemon.service.writer import Writer
 from keymem_daemon.settings import Settings
@@ -75,6 +76,7 @@ class Engine:
         self.clock = clock
         self.new_id = new_id
         self.recent = RecentRecalls()
+        self.shown = ShownMemories()
         self.problems: dict[str, str] = {}
         self.opened = False
         self._korean = korean

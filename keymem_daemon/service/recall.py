@@ -20,6 +20,7 @@ from keymem_daemon.core.decide.plan import Plan
 from keymem_daemon.core.freshness import ranking_factor
 from keymem_daemon.core.graph import Graph
 from keymem_daemon.core.model import Key, Memory, Scope
+from keymem_daemon.core.rank.gate import NAMED_SHARE, evidence, named_enough
 from keymem_daemon.core.rank.keymatch import MatchType, top
 from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.core.text import fold, normalized
@@ -27,7 +28,7 @@ from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.recent import RecentRecall
 from keymem_daemon.service.retrieve import checked_query, checked_range
-from keymem_daemon.service.signals import FirstStage, Signals, first_stage, read_query
+from keymem_daemon.service.signals import FirstStage, Signals, first_stage, query_coverage, read_query
 from keymem_daemon.service.views import key_facts, key_view, score, validity_view
 
 TOP_K: Final = 8
@@ -90,7 +91,7 @@ async def recall(
     result["semantic"] = said.semantic
     scored = {m: value * ranking_factor(graph.memories[m], now, engine.settings.half_lives) for m, value in stage.scores.items()}
     candidates = _candidates(engine, asked, stage, scored, scope, weights)
-    if not candidates or not _passes_gate(engine, asked, said, stage, weights):
+    if not candidates or not _passes_gate(engine, asked, said, stage, scope, weights):
         return {**result, "status": "no_match", "nearest_keys": _nearest(engine, asked, said, scope), "next_step": _MISS}
     ordered = _ordered(graph, candidates, scope, engine.settings.key_hub_min_links)
     best, shown = ordered[0], ordered[:top_k]
@@ -170,19 +171,23 @@ def _ordered(graph: Graph, candidates: Iterable[Candidate], scope: Scope, hub_mi
     ]
 
 
-def _passes_gate(engine: Engine, asked: Signals, said: Signals, stage: FirstStage, weights: Weights) -> bool:
-    """Whether anything answers: a literal key always does; else the best raw cosine + 0.15 · coverage must reach the floor.
+def _passes_gate(engine: Engine, asked: Signals, said: Signals, stage: FirstStage, scope: Scope, weights: Weights) -> bool:
+    """Whether anything answers: keys that are most of what was asked, or a memory with evidence enough.
 
     Without vectors the words decide alone: they must cover half of the query's IDF mass.
     """
-    if asked.named:
+    tokenizer = engine.catalog.tokenizer
+    naming = {token.term for match in asked.named.values() for token in tokenizer.query_terms(match.surface)}
+    if not naming and asked.named:
+        return True  # a key of stop words only, named all the same
+    if named_enough(engine.graph, asked.named, naming, stage.coverage if asked is said else query_coverage(engine, asked, scope)):
         return True
     pool = top(stage.scores, weights.sentence_pool)
     stage.coverage.load(pool)
     if said.direction is None:
-        return any(stage.coverage.share(stage.coverage.terms(m)) >= 0.5 for m in pool)
-    raw = (stage.cosines.get(m, 0.0) + weights.gate_coverage * stage.coverage.share(stage.coverage.terms(m)) for m in pool)
-    return max(raw, default=0.0) >= engine.profile.gate_floor
+        return any(stage.coverage.absolute(stage.coverage.terms(m)) >= NAMED_SHARE for m in pool)
+    best = max((evidence(m, stage.cosines, stage.coverage, weights) for m in pool), default=0.0)
+    return best >= engine.profile.gate_floor
 
 
 def _nearest(engine: Engine, asked: Signals, said: Signals, scope: Scope) -> list[Result]:

@@ -13,23 +13,21 @@ from keymem_daemon.core.decide.limits import checked_text
 from keymem_daemon.core.decide.plan import Plan
 from keymem_daemon.core.decide.reinforce import READ_STEP, UNRETURNED_STEP, shift
 from keymem_daemon.core.errors import InvalidArgument
-from keymem_daemon.core.freshness import ranking_factor
-from keymem_daemon.core.model import Link, Scope
-from keymem_daemon.core.rank.bridge import Bridge, best_bridges, crossings
+from keymem_daemon.core.model import Link
+from keymem_daemon.core.rank.bridge import Bridge
 from keymem_daemon.core.rank.keymatch import top
 from keymem_daemon.core.rank.select import selected
-from keymem_daemon.core.rank.textbook import fused
 from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.engine import Engine
-from keymem_daemon.service.signals import FirstStage, Signals, first_stage, read_query
+from keymem_daemon.service.ranking import Ranked, ranked, route
+from keymem_daemon.service.signals import Signals
 from keymem_daemon.service.views import memory_view, score, validity_view
 
 TOP_K = 10
 TOP_K_MAX = 100
 HOPS = 2
 HOPS_MAX = 5
-BRIDGE_SENTENCES = 300
 EXPLORED_LINKS = 64
 
 Result = dict[str, Any]
@@ -59,30 +57,20 @@ async def retrieve(
     scope = caller.scope(namespace)
     now = engine.now()
     weights = Weights()
-    signals = await read_query(engine, question, scope, weights)
-    stage = await first_stage(engine, signals, scope, weights)
-    if engine.settings.retrieval == "rrf":
-        ranking, scores_kind = fused(engine.graph, stage.lexical, stage.keys, scope, hops), "rrf_fused_rank"
-        bridges: dict[str, Bridge] = {}
-        totals = dict(ranking)
-    else:
-        totals, bridges = await _with_bridges(engine, signals, stage, scope, hops, weights)
-        scores_kind = "fused_rank"
+    found = await ranked(engine, question, scope, hops, weights, now)
     graph = engine.graph
-    factors = {m: ranking_factor(graph.memories[m], now, engine.settings.half_lives) for m in totals if graph.in_scope(m, scope)}
-    final = {m: totals[m] * factor for m, factor in factors.items()}
-    if scores_kind == "fused_rank":
-        chosen = selected(final, stage.coverage, top_k, weights)
+    if found.score_kind == "fused_rank":
+        chosen = selected(found.scores, found.stage.coverage, top_k, weights)
     else:
-        chosen = [(m, final[m]) for m in top(final, top_k)]
+        chosen = [(m, found.scores[m]) for m in top(found.scores, top_k)]
     memories = [
         {
             **memory_view(graph, graph.memories[m], scope),
             "score": round(value, 6),
-            "score_kind": scores_kind,
-            **_route(engine, m, bridges, signals),
+            "score_kind": found.score_kind,
+            **route(engine, m, found),
             "validity": validity_view(graph.memories[m], now, engine.settings.half_lives),
-            **({"why": _why(m, signals, stage, bridges, factors, value)} if explain else {}),
+            **({"why": _why(m, found, value)} if explain else {}),
         }
         for m, value in chosen
     ]
@@ -91,11 +79,11 @@ async def retrieve(
         "namespace": caller.described(namespace),
         "memories": memories,
         "searched": {"namespaces": caller.searched(namespace), "memory_count": graph.active_count(scope)},
-        "semantic": signals.semantic,
-        "reranker": "sentence cosine" if signals.direction is not None else "none",
+        "semantic": found.signals.semantic,
+        "reranker": "sentence cosine" if found.signals.direction is not None else "none",
     }
     if learn and not await engine.writer.seen(caller.request_id):
-        _learn(engine, caller, [m for m, _ in chosen], signals, bridges)
+        _learn(engine, caller, [m for m, _ in chosen], found.signals, found.bridges)
     return result
 
 
@@ -112,66 +100,6 @@ def checked_range(argument: str, value: int, low: int, high: int) -> int:
     if not low <= value <= high:
         raise InvalidArgument(argument, f"a whole number from {low} to {high}", str(value))
     return value
-
-
-async def _with_bridges(
-    engine: Engine, signals: Signals, stage: FirstStage, scope: Scope, hops: int, weights: Weights
-) -> tuple[dict[str, float], dict[str, Bridge]]:
-    """Totals after ``hops`` − 1 rounds of crossing, each from the best three memories that were not crossed from before."""
-    totals = dict(stage.scores)
-    gains: dict[str, Bridge] = {}
-    crossed: set[str] = set()
-    for _ in range(hops - 1):
-        hits = [m for m in top(totals, weights.bridge_hits + len(crossed)) if m not in crossed][: weights.bridge_hits]
-        crossed.update(hits)
-        ways = [
-            way
-            for hit in hits
-            for way in crossings(engine.graph, engine.catalog.mentions, hit, min(1.0, totals[hit]), signals.named, scope, weights)
-        ]
-        if not ways:
-            break
-        targets = list(dict.fromkeys(way.target for way in ways))
-        stage.coverage.load([*hits, *targets])
-        if signals.direction is not None:
-            await _load_cosines(engine, signals, stage, best_bridges(ways, stage.coverage, stage.cosines, weights))
-        ways = [way for way in ways if engine.graph.in_scope(way.target, scope)]
-        for target, bridge in best_bridges(ways, stage.coverage, stage.cosines, weights).items():
-            before = gains.get(target)
-            if before is None or bridge.value > before.value:
-                gains[target] = bridge
-        totals = {m: stage.scores.get(m, 0.0) + weights.bridge * (gains[m].value if m in gains else 0.0) for m in {*stage.scores, *gains}}
-    return totals, gains
-
-
-async def _load_cosines(engine: Engine, signals: Signals, stage: FirstStage, rough: Mapping[str, Bridge]) -> None:
-    """Sentence cosines of the most promising targets; the others count without."""
-    unknown = {target: bridge.value for target, bridge in rough.items() if target not in stage.cosines}
-    pool = top(unknown, BRIDGE_SENTENCES)
-    await engine.sentences.load([m for m in pool if m in engine.graph.memories])
-    if signals.direction is not None:
-        stage.cosines.update(engine.sentences.cosines(pool, signals.direction))
-
-
-def _route(engine: Engine, memory_id: str, bridges: Mapping[str, Bridge], signals: Signals) -> Result:
-    """How retrieval came to the memory: hop 0 by itself, else the memories and keys on the way."""
-    path: list[Result] = []
-    at, seen = memory_id, {memory_id}
-    while (bridge := bridges.get(at)) is not None and not _found_by_itself(at, engine, signals):
-        way = bridge.crossing
-        key = None if way.key_id is None else engine.graph.key(way.key_id)
-        path.append({"memory_id": way.hit, "key_id": way.key_id, "concept": None if key is None else key.concept})
-        if way.hit in seen:
-            break
-        seen.add(way.hit)
-        at = way.hit
-    path.reverse()
-    return {"hop": len(path), "path": path}
-
-
-def _found_by_itself(memory_id: str, engine: Engine, signals: Signals) -> bool:
-    """Whether the query names or means one of the memory's own keys: then it takes no bridge to reach it."""
-    return any(key_id in signals.named or key_id in signals.meant for key_id in engine.graph.key_ids_of(memory_id))
 
 
 def _learn(engine: Engine, caller: Caller, chosen: list[str], signals: Signals, bridges: Mapping[str, Bridge]) -> None:
@@ -197,11 +125,10 @@ def _learn(engine: Engine, caller: Caller, chosen: list[str], signals: Signals, 
     engine.soften(caller.request_id, reinforce)
 
 
-def _why(
-    memory_id: str, signals: Signals, stage: FirstStage, bridges: Mapping[str, Bridge], factors: Mapping[str, float], final: float
-) -> Result:
+def _why(memory_id: str, found: Ranked, final: float) -> Result:
     """The signals behind a score."""
-    bridge = bridges.get(memory_id)
+    bridge, stage = found.bridges.get(memory_id), found.stage
+    stage.coverage.load([memory_id])
     return {
         "first_stage": score(stage.scores.get(memory_id, 0.0)),
         "lexical": score(stage.lexical.get(memory_id, 0.0)),
@@ -209,7 +136,7 @@ def _why(
         "sentence_cosine": score(stage.cosines.get(memory_id, 0.0)),
         "terms": sorted(stage.coverage.terms(memory_id)),
         "bridge": 0.0 if bridge is None else score(bridge.value),
-        "factor": score(factors[memory_id]),
+        "factor": score(found.factors[memory_id]),
         "final": score(final),
-        "named_keys": sorted(signals.named),
+        "named_keys": sorted(found.signals.named),
     }

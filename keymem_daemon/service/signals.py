@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from keymem_daemon.core.errors import KeymemError
 from keymem_daemon.core.model import Scope
-from keymem_daemon.core.rank.firststage import Coverage, key_scores, with_sentences, without_sentences
+from keymem_daemon.core.rank.firststage import Coverage, key_scores, unseen_idf, with_sentences, without_sentences
 from keymem_daemon.core.rank.keymatch import LiteralMatch, literal_matches, top
 from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.index.tokens import QueryToken
@@ -159,10 +159,17 @@ async def first_stage(engine: Engine, signals: Signals, scope: Scope, weights: W
         pool = top(cheap, weights.sentence_pool)
         await engine.sentences.load(pool)
         cosines = engine.sentences.cosines(pool, signals.direction)
-    terms = [token.term for token in signals.tokens]
-    statistics = lexical_index.term_statistics(terms, scope)
-    idf = {term: statistics[term].idf if statistics[term].df else 0.0 for term in terms}
-    coverage = Coverage(idf, lambda memory_ids: lexical_index.matches(memory_ids, terms))
+    coverage = query_coverage(engine, signals, scope)
     # While sentences were awaited a candidate may have gone.
     alive = {m: score for m, score in with_sentences(cheap, cosines, weights).items() if engine.graph.in_scope(m, scope)}
     return FirstStage(alive, lexical, keys, cosines, coverage)
+
+
+def query_coverage(engine: Engine, signals: Signals, scope: Scope) -> Coverage:
+    """Which of the query's own terms memories of the scope have."""
+    lexical_index = engine.catalog.lexical
+    terms = [token.term for token in signals.tokens]
+    statistics = lexical_index.term_statistics(terms, scope)
+    idf = {term: statistics[term].idf if statistics[term].df else 0.0 for term in terms}
+    unseen = unseen_idf(lexical_index.document_count(scope)) * sum(not statistics[term].df for term in terms)
+    return Coverage(idf, unseen, lambda memory_ids: lexical_index.matches(memory_ids, terms))

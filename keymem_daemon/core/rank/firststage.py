@@ -6,6 +6,7 @@ within a signal counts (rank fusion throws it away). The sentence cosine is know
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 
 from keymem_daemon.core.graph import Graph
@@ -41,13 +42,22 @@ def with_sentences(cheap: Mapping[str, float], cosines: Mapping[str, float], wei
     return {m: (value + weights.sentences * sentence_part.get(m, 0.0)) / 2 for m, value in cheap.items()}
 
 
+def unseen_idf(documents: int) -> float:
+    """The IDF of a term that no document has, by BM25's own formula."""
+    return math.log1p((documents + 0.5) / 0.5)
+
+
 class Coverage:
     """Which query terms each memory has, as shares of the query's IDF mass."""
 
-    def __init__(self, idf: Mapping[str, float], matches: Callable[[list[str]], list[set[str]]]) -> None:
-        """``idf`` of the query's own terms in the scope, 0 for a term that no memory has; ``matches`` asks the index."""
+    def __init__(self, idf: Mapping[str, float], unseen: float, matches: Callable[[list[str]], list[set[str]]]) -> None:
+        """Take the ``idf`` of the query's own terms in the scope, 0 for a term that no memory has, and ask ``matches`` of the index.
+
+        ``unseen`` is the mass of those terms, had each the IDF of a term in no document.
+        """
         self._idf = idf
         self._mass = sum(idf.values())
+        self._whole_mass = self._mass + unseen
         self._matches = matches
         self._known: dict[str, set[str]] = {}
 
@@ -63,6 +73,10 @@ class Coverage:
     def share(self, terms: Iterable[str]) -> float:
         """The share of the query's IDF mass that these terms carry."""
         return sum(self._idf[term] for term in terms) / self._mass if self._mass else 0.0
+
+    def absolute(self, terms: Iterable[str]) -> float:
+        """The same of the whole query, words that no memory has included: what an absolute judgement must use."""
+        return sum(self._idf.get(term, 0.0) for term in terms) / self._whole_mass if self._whole_mass else 0.0
 
     def residual(self, memory_id: str, given: str) -> float:
         """The share that ``given`` leaves open and this memory has."""

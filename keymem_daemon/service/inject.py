@@ -1,0 +1,107 @@
+"""inject: what the prompt hook adds to a turn. At most a few memories that clearly answer the prompt, or nothing.
+
+Passive in every sense: no count, no weight, no learning, no log of the prompt. What was shown in a session is not shown again
+until twenty prompts later, or until it was confirmed or corrected. Past its budget it returns nothing rather than a guess.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from keymem_daemon.core.errors import InvalidArgument
+from keymem_daemon.core.model import Scope
+from keymem_daemon.core.rank.gate import evidence
+from keymem_daemon.core.rank.keymatch import top
+from keymem_daemon.core.rank.weights import Weights
+from keymem_daemon.service.caller import Caller
+from keymem_daemon.service.engine import Engine
+from keymem_daemon.service.ranking import ranked, route
+from keymem_daemon.service.retrieve import checked_range
+from keymem_daemon.service.views import score, validity_view
+
+TOP_K: Final = 2
+TOP_K_MAX: Final = 20
+BUDGET_MS: Final = 800
+BUDGET_MS_MAX: Final = 60_000
+CANDIDATES: Final = 20
+
+Result = dict[str, Any]
+
+
+async def inject(
+    engine: Engine,
+    caller: Caller,
+    prompt: str,
+    session_id: str | None = None,
+    namespace: str | None = None,
+    top_k: int = TOP_K,
+    budget_ms: int = BUDGET_MS,
+) -> Result:
+    """Memories for a prompt, most relevant first; ``{memories, searched, took_ms}``.
+
+    Raises `InvalidArgument` for ``top_k`` outside 0–20 or ``budget_ms`` outside 1–60,000. An empty prompt finds nothing.
+    """
+    checked_range("top_k", top_k, 0, TOP_K_MAX)
+    checked_range("budget_ms", budget_ms, 1, BUDGET_MS_MAX)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    scope = caller.scope(namespace)
+    engine.now()
+    engine.shown.begin(session_id)
+    memories: list[Result] = []
+    if prompt.strip() and top_k and engine.graph.active_count(scope):
+        try:
+            async with asyncio.timeout(budget_ms / 1000):
+                memories = await _found(engine, prompt.strip(), session_id, scope, top_k)
+        except TimeoutError:
+            memories = []
+        except InvalidArgument:
+            memories = []  # a prompt is whatever the user typed: one that cannot be searched finds nothing
+    return {
+        "memories": memories,
+        "searched": {"namespaces": caller.searched(namespace), "memory_count": engine.graph.active_count(scope)},
+        "took_ms": round((loop.time() - began) * 1000, 1),
+    }
+
+
+async def _found(engine: Engine, prompt: str, session_id: str | None, scope: Scope, top_k: int) -> list[Result]:
+    weights = Weights()
+    now = engine.now()
+    found = await ranked(engine, prompt, scope, 2, weights, now)
+    if found.signals.direction is None:
+        return []  # without vectors there is no evidence to judge by
+    pool = top(found.scores, CANDIDATES)
+    await engine.sentences.load([m for m in pool if m in engine.graph.memories])
+    cosines = engine.sentences.cosines(pool, found.signals.direction)
+    found.stage.coverage.load(pool)
+    relevance = {m: evidence(m, cosines, found.stage.coverage, weights) for m in pool if engine.graph.in_scope(m, scope)}
+    memories: list[Result] = []
+    for memory_id in top(relevance, CANDIDATES):
+        memory = engine.graph.memories[memory_id]
+        if relevance[memory_id] < engine.profile.hook_floor or len(memories) == top_k:
+            break
+        if not engine.shown.is_new(session_id, memory):
+            continue
+        engine.shown.note(session_id, memory)
+        memories.append(
+            {
+                "id": memory.id,
+                "content": memory.content,
+                "namespace": memory.namespace,
+                "relevance": score(relevance[memory_id]),
+                "matched_key": _matched_key(engine, memory_id, found.signals.key_similarities()),
+                "path": route(engine, memory_id, found)["path"],
+                "validity": validity_view(memory, now, engine.settings.half_lives),
+            }
+        )
+    return memories
+
+
+def _matched_key(engine: Engine, memory_id: str, similarities: dict[str, float]) -> Result | None:
+    """The memory's key that the prompt names or means most, else the key it is about."""
+    links = engine.graph.links_of(memory_id)
+    if not links:
+        return None
+    best = max(links, key=lambda link: similarities.get(link.key_id, 0.0))
+    return {"key_id": best.key_id, "concept": engine.graph.keys[best.key_id].concept}
