@@ -26,7 +26,7 @@ from keymem_daemon.api.mcp_server import McpEndpoint, MemoryServer
 from keymem_daemon.api.openapi import described
 from keymem_daemon.api.presence import Presence
 from keymem_daemon.api.security import Guard
-from keymem_daemon.api.tools import HTTP_VERBS, Surface, Verb
+from keymem_daemon.api.tools import HTTP_VERBS, INJECT, Surface, Verb
 from keymem_daemon.core.errors import InvalidArgument, KeymemError
 from keymem_daemon.service.views import error_view
 
@@ -96,12 +96,13 @@ def create_app(identity: DaemonIdentity, calls: Calls, presence: Presence, surfa
 
 
 def _add_verbs(app: FastAPI, calls: Calls, presence: Presence) -> None:
-    for path, verb in HTTP_VERBS.items():
+    paths = {f"/api/{name}": verb for name, verb in HTTP_VERBS.items()}
+    for path, verb in {**paths, "/inject": INJECT}.items():
         app.add_api_route(
-            f"/api/{path}",
+            path,
             _verb_endpoint(calls, presence, verb),
             methods=["POST"],
-            name=path,
+            name=verb.name,
             summary=verb.title,
             description=verb.description,
             openapi_extra=described(verb),

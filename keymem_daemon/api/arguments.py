@@ -28,6 +28,7 @@ __all__ = [
     "Empty",
     "Forget",
     "History",
+    "Inject",
     "ListMemories",
     "ReadKey",
     "ReadMemory",
@@ -274,6 +275,14 @@ class Retrieve(Scoped):
     top_k: Whole = Field(10, description="Memories to return", json_schema_extra=_range(1, 100))
     hops: Whole = Field(2, description="How far to follow shared keys", json_schema_extra=_range(1, 5))
     explain: Switch = Field(False, description="Also say how each score came about")
+
+
+class Inject(Scoped):
+    prompt: Text = Field(description="The user's prompt as it was typed")
+    cwd: Text | None = Field(None, description="The client's working directory")
+    session_id: Text | None = Field(None, description="The client's session: nothing is shown twice in it")
+    top_k: Whole = Field(2, description="Memories to return at most", json_schema_extra=_range(0, 20))
+    budget_ms: Whole = Field(800, description="Time to answer in", json_schema_extra=_range(1, 60_000))
 
 
 class RecallMemories(Scoped):

@@ -17,6 +17,7 @@ __all__ = [
     "CorrectResult",
     "DismissResult",
     "ForgetResult",
+    "InjectResult",
     "ListResult",
     "ReadKeyResult",
     "ReadMemoryResult",
@@ -217,6 +218,22 @@ class RetrieveResult(TypedDict, total=False):
     semantic: str
     reranker: str
     truncated: str
+
+
+class Injected(TypedDict, total=False):
+    id: str
+    content: str
+    namespace: str
+    relevance: float
+    matched_key: KeyFacts | None
+    path: list[Any]
+    validity: Validity
+
+
+class InjectResult(TypedDict, total=False):
+    memories: list[Injected]
+    searched: Searched
+    took_ms: float
 
 
 class ListResult(TypedDict, total=False):

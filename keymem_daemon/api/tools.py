@@ -17,7 +17,7 @@ from keymem_daemon.api.arguments import Arguments
 from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.engine import Engine
 
-__all__ = ["COMPAT_TOOLS", "HTTP_VERBS", "TOOLS", "Surface", "Verb", "offered"]
+__all__ = ["COMPAT_TOOLS", "HTTP_VERBS", "INJECT", "TOOLS", "Surface", "Verb", "offered"]
 
 Handler = Callable[[Engine, Caller, Any], Awaitable[dict[str, Any]]]
 
@@ -224,6 +224,16 @@ COMPAT_TOOLS: Final[tuple[Verb, ...]] = (
 )
 
 _BY_NAME: Final = {verb.name: verb for verb in TOOLS}
+
+INJECT: Final = Verb(
+    "inject",
+    "Memories for a prompt",
+    "For the prompt hook: at most a few memories that clearly answer the prompt, or none. Changes nothing.",
+    arguments.Inject,
+    results.InjectResult,
+    verbs.inject,
+    read_only=True,
+)
 
 HTTP_VERBS: Final[Mapping[str, Verb]] = MappingProxyType(
     {

@@ -13,6 +13,7 @@ from keymem_daemon.service import confirm as confirm_service
 from keymem_daemon.service import correct as correct_service
 from keymem_daemon.service import dismiss as dismiss_service
 from keymem_daemon.service import forget as forget_service
+from keymem_daemon.service import inject as inject_service
 from keymem_daemon.service import inspection, maintenance, navigate
 from keymem_daemon.service import recall as recall_service
 from keymem_daemon.service import remember as remember_service
@@ -89,6 +90,12 @@ async def forget(engine: Engine, caller: Caller, given: a.Forget) -> Result:
 async def retrieve(engine: Engine, caller: Caller, given: a.Retrieve) -> Result:
     return await retrieve_service.retrieve(
         engine, caller, given.query, given.context, given.namespace, given.top_k, given.hops, given.explain
+    )
+
+
+async def inject(engine: Engine, caller: Caller, given: a.Inject) -> Result:
+    return await inject_service.inject(
+        engine, caller, given.prompt, given.session_id, given.namespace, given.top_k, given.budget_ms
     )
 
 

@@ -172,9 +172,12 @@ class Graph:
             return len(self._active)
         return sum(len(self._namespaces.get(namespace, ())) for namespace in scope)
 
-    def active_in(self, namespace: str) -> Iterable[str]:
-        """Ids of the active memories of one folded namespace."""
-        return self._namespaces.get(namespace, {}).keys()
+    def newest(self, scope: Scope) -> Iterator[str]:
+        """Ids of the active memories of the scope, those that became active last first."""
+        if scope is None:
+            return reversed(tuple(self._active))
+        rows = [reversed(tuple(self._namespaces.get(namespace, ()))) for namespace in sorted(scope)]
+        return heapq.merge(*rows, key=lambda memory_id: self._memories[memory_id].created_at, reverse=True)
 
     def namespaces(self) -> dict[str, int]:
         """Active memories per namespace, by the name it was first written with."""

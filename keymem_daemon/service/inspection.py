@@ -22,15 +22,14 @@ Result = dict[str, Any]
 
 
 async def list_memories(engine: Engine, caller: Caller, namespace: str | None = None, limit: int = LIST_LIMIT, offset: int = 0) -> Result:
-    """Active memories in the order in which they became active, a page of them."""
+    """Active memories, the latest first, a page of them."""
     checked_range("limit", limit, 1, LIST_LIMIT_MAX)
     checked_range("offset", offset, 0, OFFSET_MAX)
     scope = caller.scope(namespace)
     now = engine.now()
     graph = engine.graph
     total = graph.active_count(scope)
-    ids = (m for m in graph.memories if graph.in_scope(m, scope)) if scope is None else (m for n in sorted(scope) for m in graph.active_in(n))
-    memories = [graph.memories[memory_id] for memory_id in islice(ids, offset, offset + limit)]
+    memories = [graph.memories[memory_id] for memory_id in islice(graph.newest(scope), offset, offset + limit)]
     return {
         "memories": [
             {

@@ -36,7 +36,7 @@ def view(graph: Graph) -> object:
         "active": {m for m in names if graph.is_active(m)},
         "counts": {(k, s): graph.memory_count(k, s) for k in graph.keys for s in SCOPES},
         "active_counts": [graph.active_count(s) for s in SCOPES],
-        "active_in": {n: set(graph.active_in(fold(n))) for n in NAMESPACES},
+        "active_in": {n: set(graph.newest(frozenset({fold(n)}))) for n in NAMESPACES},
         "namespaces": {fold(name): count for name, count in graph.namespaces().items()},
         "namespaces_of": {k: dict(graph.namespaces_of(k)) for k in graph.keys},
         "scripts": [graph.scripts_in(s) for s in SCOPES],
