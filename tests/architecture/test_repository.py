@@ -11,8 +11,8 @@ import pytest
 from tree import PACKAGES, ROOT, modules, named, parsed, tracked
 
 TOP = frozenset(
-    ".ci .gitignore CHANGELOG.md LICENSE README.md docs keymem_daemon keymem_hook keymem_shim launchd plugins "
-    "pyproject.toml systemd tests".split()
+    ".agents .ci .claude-plugin .gitignore CHANGELOG.md LICENSE README.md docs keymem_daemon keymem_hook keymem_shim "
+    "launchd plugins pyproject.toml systemd tests".split()
 )
 OUT_OF_PLACE = re.compile(
     "|".join(
