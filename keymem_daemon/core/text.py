@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from types import MappingProxyType
 from typing import Final, Literal
 
 Script = Literal["latin", "hangul", "kana", "han", "cyrillic", "other"]
@@ -28,22 +29,30 @@ _PARTICLE_RUN: Final = re.compile("(?:" + "|".join(sorted(map(re.escape, _PARTIC
 _LONGEST_RUN: Final = 4 * max(map(len, _PARTICLES))
 
 
+_LATIN: Final[frozenset[Script]] = frozenset({"latin"})
+_NO_SCRIPT: Final[frozenset[Script]] = frozenset()
+
+
 def nfc(text: str) -> str:
     """Canonical composition: what is stored and shown."""
     return unicodedata.normalize("NFC", text)
 
 
-def _narrow(char: str) -> str:
-    decomposition = unicodedata.decomposition(char)
-    return unicodedata.normalize("NFKC", char) if decomposition.startswith(("<wide>", "<narrow>")) else char
+# Fullwidth and halfwidth forms and the ideographic space, each to its ordinary character.
+_ORDINARY_WIDTH: Final = MappingProxyType(
+    {
+        code: unicodedata.normalize("NFKC", chr(code))
+        for code in (0x3000, *range(0xFF00, 0xFFF0))
+        if unicodedata.decomposition(chr(code)).startswith(("<wide>", "<narrow>"))
+    }
+)
 
 
 def fold(text: str) -> str:
     """The form in which keys and namespaces are compared: NFC, width and case folded, white space collapsed."""
-    text = nfc(text)
-    if not text.isascii():
-        text = nfc("".join(map(_narrow, text)))
-    return _SPACES.sub(" ", text).strip().casefold()
+    if text.isascii():
+        return " ".join(text.split()).lower()
+    return _SPACES.sub(" ", nfc(nfc(text).translate(_ORDINARY_WIDTH))).strip().casefold()
 
 
 def is_punctuation(char: str) -> bool:
@@ -88,6 +97,8 @@ def script_of_char(char: str) -> Script | None:
 
 def scripts(text: str) -> frozenset[Script]:
     """The scripts whose letters occur in ``text``; empty for digits and punctuation alone."""
+    if text.isascii():
+        return _LATIN if any(map(str.isalpha, text)) else _NO_SCRIPT
     return frozenset(script for char in text if (script := script_of_char(char)) is not None)
 
 

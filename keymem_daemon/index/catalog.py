@@ -7,7 +7,7 @@ that followed every change equals one built anew from the graph (a test holds th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from keymem_daemon.core.changes import (
@@ -33,6 +33,7 @@ from keymem_daemon.index.vectors import VectorIndex, WordVectors
 from keymem_daemon.ports import Matrix
 
 SENTENCES_PER_MEMORY = 64
+MEMORIES_A_STEP = 8
 
 
 class Catalog:
@@ -57,6 +58,14 @@ class Catalog:
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Follow changes that the graph has made."""
+        for _ in self.steps(changes):
+            pass
+
+    def steps(self, changes: Sequence[Change]) -> Iterator[None]:
+        """As `apply`, in steps of a few milliseconds; the graph must not change between them.
+
+        Until the last step an index may still name a memory that the graph has no more, and not yet one that it has.
+        """
         memories: dict[str, None] = {}
         keys: dict[str, None] = {}
         for change in changes:
@@ -80,8 +89,11 @@ class Catalog:
                     assert_never(change)
         for memory_id in memories:
             keys.update(dict.fromkeys(self._graph.key_ids_of(memory_id)))
-        self._follow_memories(memories)
         self.directory.follow(keys)
+        waiting = list(memories)
+        for start in range(0, len(waiting), MEMORIES_A_STEP):
+            self._follow_memories(waiting[start : start + MEMORIES_A_STEP])
+            yield
 
     def settle(self, expired: Iterable[str]) -> None:
         """These memories have just expired: nothing finds them any more."""
@@ -167,8 +179,10 @@ class Catalog:
         return "\n".join((memory.content, *concepts))
 
     def sentences_of(self, memory_id: str) -> list[str]:
-        """The memory's sentences as they are embedded: each prefixed by the key that the memory is about."""
-        memory = self._graph.memories[memory_id]
+        """The memory's sentences as they are embedded: each prefixed by the key that it is about; none of a memory that is gone."""
+        memory = self._graph.memory(memory_id)
+        if memory is None:
+            return []
         links = self._graph.links_of(memory_id)
         about = self._graph.keys[links[0].key_id].concept if links else ""
         found = sentences(memory.content)[:SENTENCES_PER_MEMORY] or [memory.content]

@@ -7,7 +7,7 @@ offers is what every verb needs, namely time, scope upkeep, vectors and the writ
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from keymem_daemon.core.errors import KeymemError
 from keymem_daemon.core.freshness import SECONDS_PER_DAY
 from keymem_daemon.core.graph import Graph
 from keymem_daemon.core.lexicon import Lexicon
-from keymem_daemon.core.merging import merge_groups
+from keymem_daemon.core.merging import MARGIN, merge_groups
 from keymem_daemon.core.profiles import Profile
 from keymem_daemon.core.text import fold, scripts
 from keymem_daemon.embed.batcher import MicroBatcher
@@ -45,7 +45,8 @@ MEMORIES_A_STEP = 16
 REANALYZED_A_STEP = 32
 SOFT_STATE_S = 0.5
 BACKLOG_LIMIT = 400
-LEXICON_WAIT_S = 1.0
+# Once in a store's life, for the first keys in a second script; afterwards the vectors are in the store.
+LEXICON_WAIT_S = 5.0
 
 
 class Engine:
@@ -86,6 +87,7 @@ class Engine:
         self.encoder = self.light if encoder is light_encoder else MicroBatcher(encoder, self._cache)
         self._lexicon_vectors = VectorIndex(encoder.dimensions)
         self._lexicon_ready = asyncio.Event()
+        self._lexicon_wanted = False
         self._work = asyncio.Event()
         self._soft = asyncio.Event()
         self._progress = asyncio.Condition()
@@ -164,6 +166,12 @@ class Engine:
         self.sentences.drop(change.memory_id for change in changes if isinstance(change, MemoryRemoved))
         self._work.set()
 
+    def steps(self, changes: Sequence[Change]) -> Iterator[None]:
+        """As `apply`, in short steps."""
+        self.sentences.drop(change.memory_id for change in changes if isinstance(change, MemoryRemoved))
+        yield from self.catalog.steps(changes)
+        self._work.set()
+
     def soften(self, request_id: str | None, decide: Callable[[Plan], None]) -> None:
         """Make soft changes; they reach the store within a second."""
         self.writer.soften(request_id, decide)
@@ -177,6 +185,8 @@ class Engine:
             try:
                 vectors = dict(zip(new, await self.encoder.encode(list(new.values())), strict=True))
                 if not self._lexicon_ready.is_set() and self._crosses_scripts(tuple(new)):
+                    self._lexicon_wanted = True
+                    self._work.set()
                     await asyncio.wait_for(self._lexicon_ready.wait(), LEXICON_WAIT_S)
             except TimeoutError:
                 pass  # without the lexicon's words nothing merges across scripts by similarity: a hint missed, no meaning lost
@@ -184,7 +194,7 @@ class Engine:
                 # A write never waits for a model to be mended: keys stay apart and are embedded later.
                 self.problems["encoder"] = str(failure)
         lexicon = self._lexicon_vectors if self._lexicon_ready.is_set() else None
-        similarity = RequestSimilarity(self.catalog.keys, lexicon, vectors)
+        similarity = RequestSimilarity(self.catalog.keys, lexicon, vectors, self.profile.near - MARGIN)
         return KeyRules(self.profile, self.lexicon, similarity, self.new_id), vectors
 
     def within(self, rules: KeyRules, plan: Plan) -> KeyRules:
@@ -205,11 +215,13 @@ class Engine:
 
     def _crosses_scripts(self, surfaces: Sequence[str]) -> bool:
         """Whether any of these could merge with a key in another script: only then the lexicon's words are candidates."""
+        if not self.profile.across_scripts_only:
+            return False
         used = {script for surface in surfaces for script in scripts(surface)}
         return len(used | self.graph.scripts_in(None).keys()) > 1
 
     async def _embed_lexicon(self) -> None:
-        if self.profile.across_scripts_only and not self._lexicon_ready.is_set():
+        if not self._lexicon_ready.is_set():
             words = list(dict.fromkeys(self.lexicon.words))
             for word, vector in zip(words, await self.encoder.encode(words, background=True), strict=True):
                 self._lexicon_vectors.upsert(word, vector)
@@ -241,6 +253,9 @@ class Engine:
     async def _work_step(self) -> bool:
         """One piece of the most urgent work there is; whether there was any."""
         catalog = self.catalog
+        if self._lexicon_wanted and not self._lexicon_ready.is_set():
+            await self._embed_lexicon()
+            return True
         if surfaces := catalog.wanted_keys(KEYS_A_STEP):
             vectors = await self.encoder.encode(list(surfaces.values()), background=True)
             catalog.put_keys(dict(zip(surfaces, vectors, strict=True)))
@@ -249,7 +264,7 @@ class Engine:
             catalog.reanalyze(REANALYZED_A_STEP)
             return True
         if memory_ids := catalog.wanted_sentences(MEMORIES_A_STEP):
-            await self.sentences.load([i for i in memory_ids if i in self.graph.memories], background=True)
+            await self.sentences.load(memory_ids, background=True)
             catalog.put_sentences(memory_ids)
             return True
         if words := catalog.wanted_words(WORDS_A_STEP):
@@ -257,7 +272,8 @@ class Engine:
             return True
         if not self.light.ready:
             await self.light.load()
-        await self._embed_lexicon()
+        if self._crosses_scripts(()):
+            await self._embed_lexicon()
         await self._cache.flush()
         return False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -49,8 +50,12 @@ async def remember_batch(engine: Engine, caller: Caller, items: Sequence[Remembe
     rules, vectors = await engine.key_rules(surfaces)
     stamp = stamp_of(caller, now)
 
-    def decide(plan: Plan) -> Result:
-        return {"results": [_decided(engine, plan, new, stamp, now, rules) for new in checked]}
+    async def decide(plan: Plan) -> Result:
+        results: list[Result] = []
+        for new in checked:
+            results.append(_decided(engine, plan, new, stamp, now, rules))
+            await asyncio.sleep(0)  # two hundred items are not to hold up every reader
+        return {"results": results}
 
     result = await engine.writer.write("remember", caller.actor, caller.request_id, decide)
     engine.catalog.put_keys(vectors)

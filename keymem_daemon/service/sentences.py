@@ -30,8 +30,9 @@ class SentenceVectors:
 
     async def load(self, memory_ids: Sequence[str], *, background: bool = False) -> None:
         """See to it that `cosines` will know these memories; embeds what was never embedded."""
-        missing = [memory_id for memory_id in dict.fromkeys(memory_ids) if memory_id not in self._kept]
-        texts = {memory_id: self._catalog.sentences_of(memory_id) for memory_id in missing}
+        unknown = [memory_id for memory_id in dict.fromkeys(memory_ids) if memory_id not in self._kept]
+        texts = {memory_id: found for memory_id in unknown if (found := self._catalog.sentences_of(memory_id))}
+        missing = list(texts)
         flat = [text for memory_id in missing for text in texts[memory_id]]
         if not flat:
             return

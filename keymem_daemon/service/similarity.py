@@ -21,8 +21,12 @@ LEXICON_WORDS = 96
 class RequestSimilarity:
     """`core.decide.keys.Similarity` over one request. ``vectors`` maps folded surfaces to unit vectors."""
 
-    def __init__(self, keys: VectorIndex, lexicon: VectorIndex | None, vectors: Mapping[str, Matrix]) -> None:
-        """``lexicon`` is ``None`` while its words have no vectors yet: then nothing merges by similarity across scripts."""
+    def __init__(self, keys: VectorIndex, lexicon: VectorIndex | None, vectors: Mapping[str, Matrix], minimum: float) -> None:
+        """``lexicon`` is ``None`` while its words have no vectors yet: then nothing merges by similarity across scripts.
+
+        ``minimum`` is the least cosine that any decision looks at: that of a hint, less the margin.
+        """
+        self._minimum = minimum
         self._keys = keys
         self._lexicon = lexicon
         self._vectors = vectors
@@ -41,7 +45,7 @@ class RequestSimilarity:
         if vector is None or self._graph is None:
             return ()
         best: dict[str, float] = {}
-        for name, cosine in (*self._keys.search(vector, NEIGHBOURS)[0], *self._created.search(vector, NEIGHBOURS)[0]):
+        for name, cosine in (*self._keys.search(vector, NEIGHBOURS, self._minimum)[0], *self._created.search(vector, NEIGHBOURS, self._minimum)[0]):
             key_id = self._key_of(name)
             if key_id is not None and cosine > best.get(key_id, -1.0):
                 best[key_id] = cosine
@@ -54,7 +58,7 @@ class RequestSimilarity:
     def lexicon(self, surface: str) -> Sequence[tuple[str, float]]:
         """Words of the lexicon near the surface, best first."""
         vector = self._vectors.get(fold(surface))
-        return () if vector is None or self._lexicon is None else self._lexicon.search(vector, LEXICON_WORDS)[0]
+        return () if vector is None or self._lexicon is None else self._lexicon.search(vector, LEXICON_WORDS, self._minimum)[0]
 
     def mutual(self, surface: str, key_id: str) -> bool:
         """Whether no key in the surface's script is nearer to that key than the surface is."""

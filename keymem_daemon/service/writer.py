@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -42,7 +42,7 @@ from keymem_daemon.ports import Clock, Store
 
 T = TypeVar("T")
 Result = dict[str, Any]
-Decide = Callable[[Plan], Result]
+Decide = Callable[[Plan], Result | Awaitable[Result]]
 
 GROUP_JOBS = 64
 REMEMBERED_SOFT_REQUESTS = 4_096
@@ -53,6 +53,10 @@ class Indexes(Protocol):
 
     def apply(self, changes: Sequence[Change]) -> None:
         """The graph has changed so."""
+        ...
+
+    def steps(self, changes: Sequence[Change]) -> Iterator[None]:
+        """As `apply`, in steps that are short each."""
         ...
 
 
@@ -119,7 +123,8 @@ class Writer:
     ) -> Result:
         """Carry out one change and return what ``decide`` returned, or what it returned when the request came first.
 
-        ``decide`` runs on the event loop against a draft, must not await, and may raise `KeymemError`. ``after`` may name a store
+        ``decide`` runs on the event loop against a draft and may raise `KeymemError`; long work in it yields now and then, by
+        awaiting nothing but `asyncio.sleep(0)`. ``after`` may name a store
         call to make once the change is committed and before anything else is (such as a purge).
         """
         if self._closing:
@@ -273,7 +278,8 @@ class Writer:
                     continue
             plan = Plan(whole.graph)
             try:
-                result = job.decide(plan)
+                decided = job.decide(plan)
+                result = await decided if isinstance(decided, Awaitable) else decided
             except Exception as failure:  # noqa: BLE001 - whatever it is, it is this caller's answer and no one else's
                 _settle(job, failure)
                 continue
@@ -284,6 +290,7 @@ class Writer:
             carried.append((job, result))
             if job.request_id is not None:
                 first[job.request_id] = result
+            await asyncio.sleep(0)
         calls = [call for job, result in carried if job.after is not None and (call := job.after(result)) is not None]
         if commits:
             try:
@@ -292,7 +299,10 @@ class Writer:
                 self.last_failure = str(failure)
                 _fail([job for job, _ in carried], failure)
                 return
-            self._apply(whole.changes)
+            for change in whole.changes:
+                self._graph.apply(change)
+            for _ in self._indexes.steps(whole.changes):
+                await asyncio.sleep(0)
         for call in calls:
             try:
                 await self._in_store(call)
