@@ -90,8 +90,6 @@ class MicroBatcher:
         ``background`` work yields to every other request. ``keep`` looks into the persistent cache and saves there (keys,
         words, sentences); a query is neither looked up nor saved. Raises what the encoder raises, and `RuntimeError` after `close`.
         """
-        if self._closed:
-            raise RuntimeError("the encoder has been closed")
         space, dimensions = self._encoder.fingerprint, self._encoder.dimensions
         found = self._cache.in_memory(space, dict.fromkeys(texts))
         missing = [text for text in dict.fromkeys(texts) if text not in found]
@@ -123,7 +121,16 @@ class MicroBatcher:
             queue.clear()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("the encoder has been closed")
+
     async def _embed(self, texts: Sequence[str], *, background: bool) -> dict[str, bytes]:
+        if self._closed:
+            # Asked here, not at the door: `close` may have come while the cache was looked into.
+            raise RuntimeError("the encoder has been closed")
+        # Again: the cache was asked in between, and after `close` nobody would ever answer.
+        self._check_open()
         loop = asyncio.get_running_loop()
         request = _Request(texts, loop.create_future())
         (self._background if background else self._foreground).append(request)
