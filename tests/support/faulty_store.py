@@ -9,7 +9,7 @@ from keymem_daemon.core.changes import Commit
 from keymem_daemon.core.errors import StorageFailed
 from keymem_daemon.store.memory import MemoryStore
 
-PATIENCE_S = 30.0
+PATIENCE_S = 10.0
 
 
 class FaultyStore(MemoryStore):
