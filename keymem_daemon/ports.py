@@ -154,3 +154,48 @@ class Store(VectorStore, Protocol):
     def close(self) -> None:
         """Flush and let go of the files."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class HostCall:
+    """What a call says of the host agent it comes from; all of it claims.
+
+    ``session`` is a UUID in lower case, ``homes`` where the client's hosts keep their files, by agent; ``prompt`` is known already.
+    """
+
+    agent: str | None = None
+    session: str | None = None
+    prompt: str | None = None
+    tool_use_id: str | None = None
+    cwd: str | None = None
+    homes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class HostTurn:
+    """Where in a host's session a call happened; ``None`` for what is not known. ``turn`` counts prose turns from 1."""
+
+    agent: str | None = None
+    session: str | None = None
+    turn: int | None = None
+    prompt: str | None = None
+
+
+class HostTranscripts(Protocol):
+    """The transcripts that host agents keep of their sessions."""
+
+    async def turn(self, call: HostCall) -> HostTurn:
+        """The turn in which ``call`` was made. Answers within a fraction of a second and never raises."""
+        ...
+
+
+class NamespaceMap(Protocol):
+    """Which namespaces a working directory stands for."""
+
+    def namespaces_for(self, cwd: str | None) -> tuple[str, ...] | None:
+        """Those of ``cwd`` (absolute), the one to write to first; ``None`` when nothing maps it. Blocks for file access, never raises."""
+        ...
+
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the mappings, as of the last look."""
+        ...
