@@ -33,7 +33,7 @@ _SHAPES: Final = (
     ("connection string with a password", re.compile(r"\b[a-z][a-z0-9+.-]{2,}://[^\s:/@]+:(?!\*+@|<|\$\{|\{\{|%s|x{3,}@|\.{3}@)[^\s:/@]{3,}@[^\s/]+", re.IGNORECASE)),
 )
 _WORDS: Final = (
-    r"pass(?:word|wd|phrase)?|pwd|secret|token|api[_ -]?key|apikey|access[_ -]?key|private[_ -]?key|credentials?|bearer|client[_ -]?secret"
+    r"(?:pass(?:word|wd|phrase)?|pwd|secret|token|api[_ -]?key|apikey|access[_ -]?key|private[_ -]?key|credential|bearer|client[_ -]?secret)s?(?![a-z])"
     r"|비밀번호|비번|암호|패스워드|토큰|시크릿|인증키|api ?키|パスワード|密码|密碼|contraseña"
 )
 _NEAR: Final = re.compile(rf"(?:{_WORDS})[^\n]{{0,24}}?(?P<token>[A-Za-z0-9+/=_.!@#$%^&*~-]{{8,}})", re.IGNORECASE)
