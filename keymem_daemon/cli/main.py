@@ -34,6 +34,8 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "forget": ("forget", "delete a memory for good"),
     "stats": ("stats", "count memories, keys and links"),
     "history": ("history", "who changed what, and when"),
+    "install": ("install", "write the MCP server and the prompt hook into a client's configuration"),
+    "uninstall": ("uninstall", "take them out again"),
     "config": ("config", "show the settings and where each comes from, or set one"),
 }
 """Command to the module in `commands`, and its line in the help."""
