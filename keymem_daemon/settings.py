@@ -165,6 +165,10 @@ OPTIONS: Final[tuple[Option, ...]] = (
         unit="ms",
     ),
     Option("KEYMEM_GRAPH_JSON", FLAG, True, "Keep the readable copy graph.json beside the database."),
+    Option(
+        "CLAUDE_CONFIG_DIR", PATH, None, "Where Claude Code keeps its transcripts.", reader="shim", shown="~/.claude"
+    ),
+    Option("CODEX_HOME", PATH, None, "Where Codex keeps its transcripts.", reader="shim", shown="~/.codex"),
     # What is stored
     Option("KEYMEM_DECAY_TRANSIENT_DAYS", DAYS, 7.0, "Half-life of the profile transient.", unit="days"),
     Option("KEYMEM_DECAY_STANDARD_DAYS", DAYS, 90.0, "Half-life of the profile standard.", unit="days"),
@@ -342,6 +346,8 @@ class Settings:
     session_reap_grace_ms: int
     cleanup_interval_ms: int
     graph_json: bool
+    claude_config_dir: Path | None
+    codex_home: Path | None
     allow_secrets: bool
     transcript_access: bool | None
     key_hub_min_links: int

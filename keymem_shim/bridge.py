@@ -25,6 +25,8 @@ from keymem_shim.identity import percent_encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from keymem_shim.identity import HostClaim
     from keymem_shim.record import Record
 
@@ -104,12 +106,13 @@ class Call:
 class Bridge:
     """The JSON-RPC state of one session; not for use by two threads at once."""
 
-    def __init__(self, session: str, host: HostClaim | None, cwd: str) -> None:
-        """`session` is this shim's own hexadecimal id, `host` and `cwd` what its surroundings claim."""
+    def __init__(self, session: str, host: HostClaim | None, cwd: str, homes: Iterable[tuple[str, str]] = ()) -> None:
+        """`session` is this shim's own hexadecimal id, `host`, `cwd` and `homes` what its surroundings claim."""
         self._session = session
         self._base = [("X-Keymem-Session", session), ("X-Keymem-Cwd", percent_encoded(cwd))]
         if host is not None:
             self._base += [("X-Keymem-Host-Agent", host.agent), ("X-Keymem-Host-Session", host.session)]
+        self._base += [(f"X-Keymem-{agent.capitalize()}-Home", percent_encoded(home)) for agent, home in homes]
         self._numbered = 0
         self._seq = 0
         self._open: dict[int, Call] = {}

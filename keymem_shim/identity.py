@@ -9,10 +9,21 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["HostClaim", "daemon_environment", "host_claim", "is_uuid", "percent_encoded", "working_directory"]
+__all__ = [
+    "HostClaim",
+    "daemon_environment",
+    "host_claim",
+    "host_homes",
+    "is_uuid",
+    "percent_encoded",
+    "working_directory",
+]
 
 HOST_SESSIONS = (("claude", "CLAUDE_CODE_SESSION_ID"), ("codex", "CODEX_THREAD_ID"))
 """Agent name and the variable in which that agent names its session, in the order in which they are believed."""
+
+HOST_HOMES = (("claude", "CLAUDE_CONFIG_DIR", "~/.claude"), ("codex", "CODEX_HOME", "~/.codex"))
+"""Agent name, the variable that says where that agent keeps its files, and where they are without it."""
 
 UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/"
 """Bytes of a path that need no escape in a header; the unreserved ones of RFC 3986, and the slash."""
@@ -36,6 +47,15 @@ def host_claim() -> HostClaim | None:
         if is_uuid(session):
             return HostClaim(agent, session.lower())
     return None
+
+
+def host_homes() -> list[tuple[str, str]]:
+    """Return for each agent where it keeps its files for this client: the daemon may have been started by another one."""
+    environment = os.environ  # noqa: TID251 - this module is one of the places that read it
+    return [
+        (agent, os.path.abspath(os.path.expanduser(environment.get(name) or usual)))
+        for agent, name, usual in HOST_HOMES
+    ]
 
 
 def working_directory() -> str:

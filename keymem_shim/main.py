@@ -36,7 +36,7 @@ def main() -> None:
     if not _has_sockets():
         _replace(private)
     directory = rendezvous.data_dir()
-    bridge = Bridge(os.urandom(16).hex(), identity.host_claim(), identity.working_directory())
+    bridge = Bridge(os.urandom(16).hex(), identity.host_claim(), identity.working_directory(), identity.host_homes())
     lines = Output(private, on_broken=lambda: os._exit(0))
     pump = Pump(directory, bridge, lines, os.path.join(rendezvous.log_dir(directory), "daemon.log"))
     pump.link.start()

@@ -174,6 +174,11 @@ class Arguments(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=False)
 
+    @property
+    def directory(self) -> str | None:
+        """The working directory that the arguments themselves name."""
+        return None
+
 
 class Empty(Arguments):
     """No argument at all."""
@@ -283,6 +288,11 @@ class Inject(Scoped):
     session_id: Text | None = Field(None, description="The client's session: nothing is shown twice in it")
     top_k: Whole = Field(2, description="Memories to return at most", json_schema_extra=_range(0, 20))
     budget_ms: Whole = Field(800, description="Time to answer in", json_schema_extra=_range(1, 60_000))
+
+    @property
+    def directory(self) -> str | None:
+        """The hook passes on what its client told it."""
+        return self.cwd
 
 
 class RecallMemories(Scoped):

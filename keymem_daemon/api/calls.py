@@ -8,20 +8,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from keymem_daemon.api.arguments import Arguments, parsed
 from keymem_daemon.api.door import Door
 from keymem_daemon.api.errors import defect
-from keymem_daemon.api.identity import Claims
+from keymem_daemon.api.identity import Claims, path_claimed
 from keymem_daemon.api.metrics import Metrics
 from keymem_daemon.api.order import SessionOrder
+from keymem_daemon.api.surroundings import Surroundings
 from keymem_daemon.api.tools import Verb
 from keymem_daemon.api.work import SharedWork
 from keymem_daemon.core.errors import KeymemError, Unavailable
 from keymem_daemon.core.model import Actor
-from keymem_daemon.service.caller import Caller
 
 __all__ = ["Calls"]
 
@@ -38,13 +38,16 @@ class Calls:
     order: SessionOrder
     work: SharedWork
     metrics: Metrics
+    surroundings: Surroundings = field(default_factory=Surroundings)
 
-    async def call(self, verb: Verb, raw: object, claims: Claims, actor: Actor) -> dict[str, Any]:
+    async def call(
+        self, verb: Verb, raw: object, claims: Claims, actor: Actor, tool_use_id: str | None = None
+    ) -> dict[str, Any]:
         """The result of ``verb``; raises `KeymemError` and nothing else."""
         started = time.perf_counter()
         outcome = "ok"
         try:
-            return await self._answered(verb, raw, claims, actor)
+            return await self._answered(verb, raw, claims, actor, tool_use_id)
         except KeymemError as error:
             outcome = error.code
             raise
@@ -55,19 +58,26 @@ class Calls:
         finally:
             self.metrics.count(verb.name, outcome, time.perf_counter() - started)
 
-    async def _answered(self, verb: Verb, raw: object, claims: Claims, actor: Actor) -> dict[str, Any]:
+    async def _answered(
+        self, verb: Verb, raw: object, claims: Claims, actor: Actor, tool_use_id: str | None
+    ) -> dict[str, Any]:
         given = parsed(verb.arguments, raw)
-        caller = Caller(actor=actor, request_id=claims.request_id)
         if verb.writes:
-            return await self.work.run(claims.request_id, lambda: self._in_turn(verb, given, claims, caller))
+            return await self.work.run(
+                claims.request_id, lambda: self._in_turn(verb, given, claims, actor, tool_use_id)
+            )
         try:
             async with asyncio.timeout(READ_DEADLINE_S):
-                return await self._in_turn(verb, given, claims, caller)
+                return await self._in_turn(verb, given, claims, actor, tool_use_id)
         except TimeoutError:
             raise Unavailable(
                 f"{verb.name} took longer than {READ_DEADLINE_S:.0f} seconds", "Try again, with a narrower query."
             ) from None
 
-    async def _in_turn(self, verb: Verb, given: Arguments, claims: Claims, caller: Caller) -> dict[str, Any]:
+    async def _in_turn(
+        self, verb: Verb, given: Arguments, claims: Claims, actor: Actor, tool_use_id: str | None
+    ) -> dict[str, Any]:
+        cwd = path_claimed(given.directory) or claims.cwd
+        caller = await self.surroundings.caller(claims, actor, cwd, tool_use_id, writes=verb.writes)
         async with self.order.turn(claims.session, claims.seq, claims.floor, writes=verb.writes):
             return await verb.handler(await self.door.engine(), caller, given)

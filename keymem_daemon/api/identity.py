@@ -1,4 +1,4 @@
-"""Who asks, by what the request says of itself: headers of the shim, and the `_meta` of Codex.
+"""Who asks, by what the request says of itself: headers of the shim, and the `_meta` of Claude Code and Codex.
 
 All of it is claims: recorded as provenance, used to keep a session's requests in order and to answer a repeated request
 once; never identity, never a right. What does not look as it should is dropped, so that no text of unknown origin is stored.
@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
 from keymem_daemon.core.model import Actor
 
-__all__ = ["Claims", "actor_of", "claims_of"]
+__all__ = ["Claims", "actor_of", "claims_of", "path_claimed", "tool_use_of"]
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _CLIENT: Final = re.compile(r"[A-Za-z0-9 ._/()+-]{1,128}")
 _COUNT: Final = re.compile(r"[0-9]{1,15}")
 _HOSTS: Final = ("claude", "codex")
+_CLAUDE_TOOL_USE: Final = "claudecode/toolUseId"
 _CODEX_TURN: Final = "x-codex-turn-metadata"
 _CWD_BYTES: Final = 4_096
 
@@ -30,6 +31,7 @@ class Claims:
     """What a request says of itself; ``None`` for what it does not say or says badly.
 
     ``seq`` numbers the requests of ``session`` in the order in which they were made; all below ``floor`` are answered.
+    ``homes`` says where the client's hosts keep their files, by agent.
     """
 
     request_id: str | None = None
@@ -40,6 +42,7 @@ class Claims:
     host_session: str | None = None
     client: str | None = None
     cwd: str | None = None
+    homes: Mapping[str, str] = field(default_factory=dict)
 
 
 def claims_of(headers: Mapping[str, str]) -> Claims:
@@ -54,16 +57,22 @@ def claims_of(headers: Mapping[str, str]) -> Claims:
         host_session=_uuid(headers.get("x-keymem-host-session")),
         client=_matching(_CLIENT, headers.get("x-keymem-client")),
         cwd=_path(headers.get("x-keymem-cwd")),
+        homes={host: home for host in _HOSTS if (home := _path(headers.get(f"x-keymem-{host}-home"))) is not None},
     )
 
 
 def actor_of(tool: str, claims: Claims, meta: Mapping[str, Any] | None = None, client: str | None = None) -> Actor:
-    """Who did it, for history: the headers' claims, completed by the call's ``meta`` and the MCP client's name."""
+    """Who did it, for history: the headers' claims, completed by the call's ``meta`` and the MCP client's name.
+
+    What Codex says of each call goes before a header, which can be left over from a host that started Codex.
+    """
     meta = meta or {}
     turn = meta.get(_CODEX_TURN)
     thread = _uuid(meta.get("threadId"))
     prompt = _matching(_TOKEN, turn.get("turn_id")) if isinstance(turn, Mapping) else None
-    agent = claims.host_agent or _agent_named(claims.client or client) or ("codex" if thread and prompt else None)
+    if thread and prompt:
+        return Actor(tool=tool, session=claims.session, host_agent="codex", host_session=thread, host_prompt=prompt)
+    agent = claims.host_agent or _agent_named(claims.client or client)
     return Actor(
         tool=tool,
         session=claims.session,
@@ -71,6 +80,16 @@ def actor_of(tool: str, claims: Claims, meta: Mapping[str, Any] | None = None, c
         host_session=claims.host_session or (thread if agent == "codex" else None),
         host_prompt=prompt if agent == "codex" else None,
     )
+
+
+def tool_use_of(meta: Mapping[str, Any]) -> str | None:
+    """The id that Claude Code gave the tool call in its transcript."""
+    return _matching(_TOKEN, meta.get(_CLAUDE_TOOL_USE))
+
+
+def path_claimed(path: str | None) -> str | None:
+    """``path`` if it is an absolute one."""
+    return path if path and len(path) <= _CWD_BYTES and path.startswith("/") and "\0" not in path else None
 
 
 def _agent_named(client: str | None) -> str | None:
@@ -98,4 +117,4 @@ def _path(value: str | None) -> str | None:
         path = unquote_to_bytes(value).decode("utf-8")
     except UnicodeDecodeError:
         return None
-    return path if path.startswith("/") and "\0" not in path else None
+    return path_claimed(path)

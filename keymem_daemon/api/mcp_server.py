@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import mcp_types as types
@@ -23,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 
 from keymem_daemon.api import prompts
 from keymem_daemon.api.calls import Calls
-from keymem_daemon.api.identity import Claims, actor_of, claims_of
+from keymem_daemon.api.identity import Claims, actor_of, claims_of, tool_use_of
 from keymem_daemon.api.limit import fitted
 from keymem_daemon.api.schema import input_schema, output_schema
 from keymem_daemon.api.tools import Surface, Verb, offered
@@ -115,7 +116,7 @@ class MemoryServer:
         meta: Mapping[str, Any] = (ctx.params or {}).get("_meta") or {}
         actor = actor_of(verb.name, claims, meta, self._client_name(ctx))
         try:
-            result = await self._calls.call(verb, params.arguments or {}, claims, actor)
+            result = await self._calls.call(verb, params.arguments or {}, claims, actor, tool_use_of(meta))
         except KeymemError as error:
             return _tool_result(error_view(error), is_error=True)
         return _tool_result(result if verb.whole else fitted(result), is_error=False)
@@ -145,13 +146,7 @@ class MemoryServer:
         if claims is not self._local:
             return claims
         self._local_seq += 1
-        return Claims(
-            session=claims.session or "local",
-            seq=self._local_seq,
-            host_agent=claims.host_agent,
-            host_session=claims.host_session,
-            cwd=claims.cwd,
-        )
+        return replace(claims, session=claims.session or "local", seq=self._local_seq)
 
     def _client_name(self, ctx: Context) -> str | None:
         client = ctx.session.client_params

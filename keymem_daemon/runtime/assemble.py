@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from keymem_daemon.api.surroundings import Surroundings
 from keymem_daemon.core.lexicon import load_lexicon
 from keymem_daemon.core.profiles import profile_for, with_overrides
 from keymem_daemon.embed.builtin import BuiltinEncoder
+from keymem_daemon.hosts.namespaces import Namespaces
+from keymem_daemon.hosts.transcripts import Transcripts
 from keymem_daemon.index.korean import KoreanAnalyzer
 from keymem_daemon.ports import Clock
 from keymem_daemon.runtime.clock import new_id
@@ -17,7 +20,7 @@ from keymem_daemon.service.engine import Engine
 from keymem_daemon.settings import Settings
 from keymem_daemon.store.sqlite import SqliteStore
 
-__all__ = ["STORE_FILE", "Assembled", "assemble"]
+__all__ = ["STORE_FILE", "Assembled", "assemble", "surroundings"]
 
 STORE_FILE: Final = "keymem.db"
 
@@ -28,6 +31,16 @@ class Assembled:
 
     engine: Engine
     problems: tuple[str, ...]
+
+
+def surroundings(settings: Settings, clock: Clock, *, one_client: bool) -> Surroundings:
+    """What looks at the clients' surroundings; ``one_client`` shares the process, so that a transcript may be guessed."""
+    homes = {
+        "claude": settings.claude_config_dir or Path("~/.claude").expanduser(),
+        "codex": settings.codex_home or Path("~/.codex").expanduser(),
+    }
+    transcripts = Transcripts(settings.transcript_access, homes, clock, guesses=one_client)
+    return Surroundings(Namespaces(settings.data_dir), transcripts)
 
 
 async def assemble(settings: Settings, clock: Clock) -> Assembled:

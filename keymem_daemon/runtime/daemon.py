@@ -25,7 +25,7 @@ from keymem_daemon.api.tools import Surface
 from keymem_daemon.api.work import SharedWork
 from keymem_daemon.core.errors import KeymemError
 from keymem_daemon.runtime import logs
-from keymem_daemon.runtime.assemble import assemble
+from keymem_daemon.runtime.assemble import assemble, surroundings
 from keymem_daemon.runtime.clock import SystemClock
 from keymem_daemon.runtime.http_server import HttpServer
 from keymem_daemon.runtime.publish import Listening, publish, unpublish
@@ -67,7 +67,13 @@ class _Daemon:
         self._drained = asyncio.Event()
         self._scheduler: Scheduler | None = None
         self._problems: tuple[str, ...] = ()
-        self._calls = Calls(self._door, SessionOrder(), SharedWork(), self._metrics)
+        self._calls = Calls(
+            self._door,
+            SessionOrder(),
+            SharedWork(),
+            self._metrics,
+            surroundings(settings, self._clock, one_client=False),
+        )
         surface = Surface(settings.hook_installed, settings.compat_tools, settings.direct_recall)
         self._server = HttpServer(
             create_app(self._identity, self._calls, self._presence, surface, self), self._say_where
@@ -120,6 +126,10 @@ class _Daemon:
         found = [problem(text, "Set it right, then `keymemd restart`.") for text in settings.warnings]
         found += [problem(text, "See docs/configuration.md.") for text in self._problems]
         found += [problem(f"{name} controls nothing any more", "Remove it.") for name in settings.ignored]
+        namespaces = self._calls.surroundings.namespaces
+        if namespaces is not None:
+            wrong = await asyncio.to_thread(namespaces.problems)
+            found += [problem(text, "`keymemd namespaces` shows what is in force.") for text in wrong]
         if self._door.problem is not None:
             found.append(problem(f"the store could not be opened: {self._door.problem}", "Run `keymemd doctor`."))
         if report is not None:

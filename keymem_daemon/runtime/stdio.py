@@ -30,7 +30,7 @@ from keymem_daemon.api.tools import Surface
 from keymem_daemon.api.work import SharedWork
 from keymem_daemon.core.errors import KeymemError
 from keymem_daemon.runtime import logs
-from keymem_daemon.runtime.assemble import assemble
+from keymem_daemon.runtime.assemble import assemble, surroundings
 from keymem_daemon.runtime.clock import SystemClock
 from keymem_daemon.runtime.daemon import STOP_S, jobs
 from keymem_daemon.runtime.scheduler import Scheduler
@@ -137,7 +137,9 @@ def serve_stdio(settings: Settings) -> Stopped | AlreadyRunning:
 
 async def _life(settings: Settings) -> None:
     parts = _Parts(Door(), asyncio.Event())
-    calls = Calls(parts.door, SessionOrder(), SharedWork(), Metrics())
+    calls = Calls(
+        parts.door, SessionOrder(), SharedWork(), Metrics(), surroundings(settings, SystemClock(), one_client=True)
+    )
     surface = Surface(settings.hook_installed, settings.compat_tools, settings.direct_recall)
     host = identity.host_claim()
     local = Claims(
@@ -145,6 +147,7 @@ async def _life(settings: Settings) -> None:
         host_agent=None if host is None else host.agent,
         host_session=None if host is None else host.session,
         cwd=identity.working_directory() or None,
+        homes=dict(identity.host_homes()),
     )
     source, out = _taken_streams()
     wire = _Wire(out)
