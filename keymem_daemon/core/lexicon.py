@@ -26,7 +26,9 @@ _JOINTS: Final = {ord(char): None for char in " -_‐‑–・·"}
 
 def spelling(surface: str) -> str:
     """The form in which surfaces are looked up: folded, without spaces, hyphens and underscores ("front-end", "머신 러닝")."""
-    return unicodedata.normalize("NFKC", fold(surface)).translate(_JOINTS)
+    # Compatibility forms may fold again ("𝕬" is "A" is "a"), and folded ones compose again: twice is enough for every character.
+    plain = fold(unicodedata.normalize("NFKC", surface))
+    return fold(unicodedata.normalize("NFKC", plain)).translate(_JOINTS)
 
 
 def _one_of_each_script(group: Iterable[str]) -> Iterable[str]:
