@@ -26,9 +26,11 @@ _JOINTS: Final = {ord(char): None for char in " -_‐‑–・·"}
 
 def spelling(surface: str) -> str:
     """The form in which surfaces are looked up: folded, without spaces, hyphens and underscores ("front-end", "머신 러닝")."""
-    # Compatibility forms may fold again ("𝕬" is "A" is "a"), and folded ones compose again: twice is enough for every character.
-    plain = fold(unicodedata.normalize("NFKC", surface))
-    return fold(unicodedata.normalize("NFKC", plain)).translate(_JOINTS)
+    # Each step may make work for another (a compatibility form is a capital, marks meet when a hyphen goes): until nothing changes.
+    plain = surface
+    while (simpler := fold(unicodedata.normalize("NFKC", plain)).translate(_JOINTS)) != plain:
+        plain = simpler
+    return plain
 
 
 def _one_of_each_script(group: Iterable[str]) -> Iterable[str]:
