@@ -22,6 +22,7 @@ from keymem_daemon.core.graph import Graph
 from keymem_daemon.core.lexicon import Lexicon
 from keymem_daemon.core.merging import MARGIN, merge_groups
 from keymem_daemon.core.profiles import Profile
+from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.core.text import fold, scripts
 from keymem_daemon.embed.batcher import MicroBatcher
 from keymem_daemon.embed.cache import VectorCache
@@ -69,8 +70,10 @@ class Engine:
         settings: Settings,
         clock: Clock,
         new_id: NewId,
+        weights: Weights | None = None,
     ) -> None:
         self.store = store
+        self.weights = weights or Weights()
         self.lexicon = lexicon
         self.profile = profile
         self.settings = settings

@@ -13,7 +13,6 @@ from keymem_daemon.core.errors import InvalidArgument
 from keymem_daemon.core.model import Scope
 from keymem_daemon.core.rank.gate import evidence
 from keymem_daemon.core.rank.keymatch import top
-from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.ranking import ranked, route
@@ -66,7 +65,7 @@ async def inject(
 
 
 async def _found(engine: Engine, prompt: str, session_id: str | None, scope: Scope, top_k: int) -> list[Result]:
-    weights = Weights()
+    weights = engine.weights
     now = engine.now()
     found = await ranked(engine, prompt, scope, 2, weights, now)
     if found.signals.direction is None:

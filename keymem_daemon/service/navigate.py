@@ -11,7 +11,6 @@ from keymem_daemon.core.errors import NotFound
 from keymem_daemon.core.freshness import ranking_factor
 from keymem_daemon.core.model import Link, Scope
 from keymem_daemon.core.rank.keymatch import top
-from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.core.text import fold
 from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.engine import Engine
@@ -55,6 +54,7 @@ async def browse_keys(
         "key_count": directory.count(folded),
         "keys": [key_view(graph, graph.keys[key_id], scope, hub) for key_id in page],
         "next_offset": offset + limit if offset + limit < total else None,
+        "searched": {"namespaces": caller.searched(namespace), "memory_count": count},
     }
 
 
@@ -105,7 +105,7 @@ async def _relevance_within(
     """Relevance of each member's text to the question: bounded BM25 for all, with the sentence cosine for the best of them."""
     if question is None:
         return {}, "link_strength"
-    weights = Weights()
+    weights = engine.weights
     signals = await read_query(engine, question, scope, weights)
     ids = list(links)
     bm25 = engine.catalog.lexical.score(ids, signals.weighted, scope)
@@ -161,6 +161,7 @@ async def read_memory(engine: Engine, caller: Caller, memory_id: str, via_key_id
             for link in graph.links_of(memory_id)
         ],
         "via_key_id": via_key_id,
+        "searched": {"namespaces": caller.searched(namespace), "memory_count": graph.active_count(scope)},
     }
     if not await engine.writer.seen(caller.request_id):
         await _reinforce(engine, caller, memory_id, via_key_id, now)

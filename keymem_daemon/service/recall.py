@@ -77,7 +77,7 @@ async def recall(
     utterance = checked_text("context", context).strip() if context is not None else ""
     scope = caller.scope(namespace)
     now = engine.now()
-    graph, weights = engine.graph, Weights()
+    graph, weights = engine.graph, engine.weights
     count = graph.active_count(scope)
     result: Result = {"status": "found", "query": _echoed(query), "namespace": caller.described(namespace), "keys": [], "memories": []}
     result["searched"] = {"namespaces": caller.searched(namespace), "memory_count": count}

@@ -17,7 +17,6 @@ from keymem_daemon.core.model import Link
 from keymem_daemon.core.rank.bridge import Bridge
 from keymem_daemon.core.rank.keymatch import top
 from keymem_daemon.core.rank.select import selected
-from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.ranking import Ranked, ranked, route
@@ -56,7 +55,7 @@ async def retrieve(
         question = f"{question}\n{context.strip()}"
     scope = caller.scope(namespace)
     now = engine.now()
-    weights = Weights()
+    weights = engine.weights
     found = await ranked(engine, question, scope, hops, weights, now)
     graph = engine.graph
     if found.score_kind == "fused_rank":

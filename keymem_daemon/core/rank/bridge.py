@@ -53,8 +53,9 @@ def crossings(
     """Every way out of ``hit``, whose score is ``score``; never back to itself."""
     active = graph.active_count(scope)
     explicit = [link.key_id for link in graph.links_of(hit)]
-    for key_id in dict.fromkeys((*explicit, *sorted(mentions.mentioned_by(hit)))):
-        mentioning = mentions.mentions_of(key_id)
+    mentioned = sorted(mentions.mentioned_by(hit)) if weights.mention_links else ()
+    for key_id in dict.fromkeys((*explicit, *mentioned)):
+        mentioning = mentions.mentions_of(key_id) if weights.mention_links else ()
         count = graph.memory_count(key_id, scope)
         # A key that only other namespaces hang on is no road of this one, though its name stands in the text.
         if not count or not bridgeable(count, active, weights) or len(mentioning) > 10 * weights.key_ceiling:

@@ -31,6 +31,7 @@ class Weights:
     key_floor: int = 20
     # The specification gives a share of the store only; beyond 200 members a key says too little to be worth its cost.
     key_ceiling: int = 200
+    mention_links: bool = True
     overlap_penalty: float = 0.2
     selected: int = 10
     gate_coverage: float = 0.15
