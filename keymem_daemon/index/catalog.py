@@ -28,6 +28,7 @@ from keymem_daemon.index.directory import KeyDirectory
 from keymem_daemon.index.lexical import LexicalIndex
 from keymem_daemon.index.mentions import MentionIndex
 from keymem_daemon.index.sentences import sentences
+from keymem_daemon.index.sequence import SaveSequence
 from keymem_daemon.index.tokens import Tokenizer
 from keymem_daemon.index.vectors import VectorIndex, WordVectors
 from keymem_daemon.ports import Matrix
@@ -45,6 +46,7 @@ class Catalog:
         self.lexical = LexicalIndex()
         self.mentions = MentionIndex()
         self.directory = KeyDirectory(graph)
+        self.sequence = SaveSequence()
         self.keys = VectorIndex(key_dimensions)
         self.words = WordVectors(word_dimensions)
         self._indexed: dict[str, int] = {}
@@ -124,6 +126,7 @@ class Catalog:
             self._indexed[memory_id] = keys
             texts.append((memory_id, fold(memory.namespace), self.document(memory_id)))
             self.mentions.put_memory(memory_id, memory.content)
+            self.sequence.append(memory_id, fold(memory.namespace))
             self._wanted_sentences[memory_id] = None
         for (memory_id, namespace, _), analysis in zip(
             texts, self.tokenizer.analyze_many([text for _, _, text in texts]), strict=True
@@ -144,6 +147,7 @@ class Catalog:
 
     def _drop_memory(self, memory_id: str) -> None:
         self._indexed.pop(memory_id, None)
+        self.sequence.remove(memory_id)
         self.lexical.remove(memory_id)
         self.mentions.remove_memory(memory_id)
         self._wanted_sentences.pop(memory_id, None)

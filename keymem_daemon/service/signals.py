@@ -11,7 +11,15 @@ from dataclasses import dataclass
 
 from keymem_daemon.core.errors import KeymemError
 from keymem_daemon.core.model import Scope
-from keymem_daemon.core.rank.firststage import Coverage, key_scores, unseen_idf, with_sentences, without_sentences
+from keymem_daemon.core.rank.firststage import (
+    Coverage,
+    key_scores,
+    of_named,
+    unseen_idf,
+    with_neighbours,
+    with_sentences,
+    without_sentences,
+)
 from keymem_daemon.core.rank.keymatch import LiteralMatch, literal_matches, top
 from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.index.tokens import QueryToken
@@ -162,7 +170,10 @@ async def first_stage(engine: Engine, signals: Signals, scope: Scope, weights: W
     coverage = query_coverage(engine, signals, scope)
     # While sentences were awaited a candidate may have gone.
     alive = {m: score for m, score in with_sentences(cheap, cosines, weights).items() if engine.graph.in_scope(m, scope)}
-    return FirstStage(alive, lexical, keys, cosines, coverage)
+    named = [key_id for key_id, match in signals.named.items() if match.weight == 1.0]
+    own = of_named(engine.graph, engine.catalog.mentions, alive, named, weights)
+    scores = with_neighbours(engine.graph, engine.catalog.sequence.neighbours, own, scope, weights)
+    return FirstStage(scores, lexical, keys, cosines, coverage)
 
 
 def query_coverage(engine: Engine, signals: Signals, scope: Scope) -> Coverage:

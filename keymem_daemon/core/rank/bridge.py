@@ -2,31 +2,22 @@
 
 For each of the best hits h, each of its keys k that is specific enough, and each other memory c of k:
 
-    s1(h) · IDF(k) · link · (0.05 + residual(c | h) + 0.2 · sentence cosine(c))
+    s1(h) · IDF(k)^½ · link · (0.05 + residual(c | h) + 0.2 · sentence cosine(c))
 
 ``link`` is 1 when c is *about* k (its first key), else 0.6, × 0.3 when k is in the query already, × the learned link weight; a
 mention link counts as not about. ``related_to`` is a bridge of IDF and link 1. Each memory keeps its best bridge, and gains
-1.5 times it.
+twice it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from keymem_daemon.core.graph import Graph
 from keymem_daemon.core.model import Scope
-from keymem_daemon.core.rank.firststage import Coverage
+from keymem_daemon.core.rank.firststage import Coverage, Mentions
 from keymem_daemon.core.rank.weights import Weights, bridgeable
-
-
-class Mentions(Protocol):
-    """The derived mention links."""
-
-    def mentioned_by(self, memory_id: str) -> Collection[str]: ...
-
-    def mentions_of(self, key_id: str) -> Collection[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +59,7 @@ def crossings(
                 ways[memory_id] = weights.not_about
         if not bridgeable(len(ways), active, weights):
             continue
-        strength = score / count * (weights.key_in_query if key_id in query_keys else 1.0)
+        strength = score / count**weights.bridge_specificity * (weights.key_in_query if key_id in query_keys else 1.0)
         for target, way in ways.items():
             if target != hit:
                 yield Crossing(hit, key_id, target, strength * way)

@@ -1,20 +1,31 @@
 """The first stage: how well each memory answers by itself, from three signals of very different scale.
 
-``s1 = (norm(lexical) + 0.3 · norm(keys) + 0.7 · norm(sentence cosine)) / 2``, each divided by its best, so that the magnitude
-within a signal counts (rank fusion throws it away). The sentence cosine is known for the best candidates only.
+``s1 = (norm(lexical) + 0.3 · norm(keys) + 1.0 · norm(sentence cosine)) / 2``, each divided by its best, so that the magnitude
+within a signal counts (rank fusion throws it away). The sentence cosine is known for the best candidates only. Then two
+things that texts alone do not say: a memory of somebody else than the one who is named counts less, and what was saved in the
+same breath as a good memory counts more.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Protocol
 
 from keymem_daemon.core.graph import Graph
 from keymem_daemon.core.model import Scope
-from keymem_daemon.core.rank.keymatch import inverse_frequency, normalised
+from keymem_daemon.core.rank.keymatch import inverse_frequency, normalised, top
 from keymem_daemon.core.rank.weights import Weights
 
 KEY_MEMBERS = 2_000
+
+
+class Mentions(Protocol):
+    """The derived mention links."""
+
+    def mentioned_by(self, memory_id: str) -> Collection[str]: ...
+
+    def mentions_of(self, key_id: str) -> Collection[str]: ...
 
 
 def key_scores(graph: Graph, similarities: Mapping[str, float], scope: Scope, hub_min_links: int) -> dict[str, float]:
@@ -40,6 +51,35 @@ def with_sentences(cheap: Mapping[str, float], cosines: Mapping[str, float], wei
     """s1 of every candidate, in [0, 1]."""
     sentence_part = normalised(cosines)
     return {m: (value + weights.sentences * sentence_part.get(m, 0.0)) / 2 for m, value in cheap.items()}
+
+
+def of_named(graph: Graph, mentions: Mentions, scores: Mapping[str, float], named: Collection[str], weights: Weights) -> dict[str, float]:
+    """Scores with memories that have nothing to do with whom the query names lowered; ``named`` are keys matched as wholes."""
+    names = [key_id for key_id in named if graph.keys[key_id].key_type == "name"]
+    if not names:
+        return dict(scores)
+    theirs = {memory_id for key_id in names for memory_id in mentions.mentions_of(key_id)}
+    return {
+        m: value if m in theirs or any(graph.link(key_id, m) for key_id in names) else value * weights.not_of_named
+        for m, value in scores.items()
+    }
+
+
+def with_neighbours(
+    graph: Graph, neighbours: Callable[[str], Iterable[str]], scores: Mapping[str, float], scope: Scope, weights: Weights
+) -> dict[str, float]:
+    """Scores with a share of each good memory's handed to those saved right before and after it under one of its keys."""
+    gained: dict[str, float] = {}
+    for memory_id in top(scores, weights.neighbour_pool):
+        keys = frozenset(graph.key_ids_of(memory_id))
+        gain = scores[memory_id] * weights.neighbour
+        for other in neighbours(memory_id):
+            if gain <= gained.get(other, 0.0) or not graph.in_scope(other, scope):
+                continue
+            close = abs(graph.memories[other].created_at - graph.memories[memory_id].created_at) <= weights.neighbour_seconds
+            if close and not keys.isdisjoint(graph.key_ids_of(other)):
+                gained[other] = gain
+    return {m: scores.get(m, 0.0) + gained.get(m, 0.0) for m in {*scores, *gained}}
 
 
 def unseen_idf(documents: int) -> float:

@@ -1,6 +1,6 @@
 """Set selection: ten memories that say different things beat ten that say the same.
 
-Greedy: the next memory is the one whose score × (1 − 0.2 · share of what it covers that is covered already) is best. What was
+Greedy: the next memory is the one whose score × (1 − 0.25 · share of what it covers that is covered already) is best. What was
 not chosen follows by its score so lowered, so that the scores of the whole list fall.
 """
 
