@@ -108,8 +108,8 @@ def is_cjk(char: str) -> bool:
 
 
 def usable_key(surface: str) -> bool:
-    """A key says something: two characters or more, or one CJK character, and at least one letter or digit."""
-    if not any(char.isalnum() for char in surface):
+    """A key says something: two characters or more, or one CJK character, and not punctuation or invisible characters alone."""
+    if not any(char.isalnum() or unicodedata.category(char) == "So" for char in surface):
         return False
     return len(surface) >= 2 or is_cjk(surface)
 

@@ -131,7 +131,7 @@ def test_a_very_long_text_is_searched_in_linear_time(text: str) -> None:
     assert sum(1 for _ in candidate_spans(folded[:4_000], max_chars=16)) <= 16 * 4_000
 
 
-@pytest.mark.parametrize("key", ["ab", "사", "梨", "の", "C#", "42", "v2", "é1"])
+@pytest.mark.parametrize("key", ["ab", "사", "梨", "の", "C#", "42", "v2", "é1", "😀😀", "👨\u200d👩"])
 def test_two_characters_or_one_cjk_character_make_a_usable_key(key: str) -> None:
     assert usable_key(key)
 
