@@ -106,6 +106,7 @@ class BrowseResult(TypedDict, total=False):
     key_count: int
     keys: list[KeyView]
     next_offset: int | None
+    searched: Searched
     truncated: str
 
 
@@ -151,6 +152,7 @@ class ReadMemoryResult(TypedDict, total=False):
     validity: Validity
     keys: list[KeyView]
     via_key_id: str | None
+    searched: Searched
 
 
 class ConfirmResult(TypedDict, total=False):

@@ -36,6 +36,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "history": ("history", "who changed what, and when"),
     "install": ("install", "write the MCP server and the prompt hook into a client's configuration"),
     "uninstall": ("uninstall", "take them out again"),
+    "namespaces": ("namespaces", "which directory stands for which namespaces; map or unmap one"),
     "config": ("config", "show the settings and where each comes from, or set one"),
 }
 """Command to the module in `commands`, and its line in the help."""

@@ -17,6 +17,7 @@ LIST_LIMIT: Final = 20
 LIST_LIMIT_MAX: Final = 200
 OFFSET_MAX: Final = 10_000_000
 HISTORY_LIMIT_MAX: Final = 1_000
+TOP_KEYS: Final = 10
 
 Result = dict[str, Any]
 
@@ -51,20 +52,24 @@ async def stats(engine: Engine, caller: Caller, namespace: str | None = None) ->
     engine.now()
     graph, directory = engine.graph, engine.catalog.directory
     hub = engine.settings.key_hub_min_links
-    spaces: list[str | None] = [None] if scope is None else [*sorted(scope)]
-    result: Result = {
-        "namespace": caller.described(namespace),
-        "memory_count": graph.active_count(scope),
-        "key_count": sum(directory.count(space) for space in spaces),
-        "hub_count": sum(directory.hubs(space, hub) for space in spaces),
-        "top_keys": [
-            key_facts(graph, graph.keys[key_id], scope, hub) for space in spaces[:1] for key_id in directory.page(space, 0, 10)
-        ],
-    }
+    count = graph.active_count(scope)
+    result: Result = {"namespace": caller.described(namespace), "memory_count": count}
+    if scope is None or len(scope) == 1:
+        space = None if scope is None else next(iter(scope))
+        result["key_count"], result["hub_count"] = directory.count(space), directory.hubs(space, hub)
+        top = [key_facts(graph, graph.keys[key_id], scope, hub) for key_id in directory.page(space, 0, TOP_KEYS)]
+    else:
+        # A key of two namespaces is one key, and its memories in both of them count.
+        ids = {key_id for space in scope for key_id in directory.page(space, 0, directory.count(space))}
+        facts = [key_facts(graph, graph.keys[key_id], scope, hub) for key_id in ids]
+        result["key_count"], result["hub_count"] = len(facts), sum(fact["is_hub"] for fact in facts)
+        top = sorted(facts, key=lambda fact: (-fact["memory_count"], fact["concept"]))[:TOP_KEYS]
+    result["top_keys"] = top
     names = graph.namespaces()
     result["namespaces"] = names if scope is None else {name: count for name, count in names.items() if fold(name) in scope}
     if scope is None:
         result["link_count"] = graph.link_count
+    result["searched"] = {"namespaces": caller.searched(namespace), "memory_count": count}
     return result
 
 
