@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -52,7 +54,32 @@ class Secret:
 
 
 def found_secret(text: str) -> Secret | None:
-    """The first credential in ``text``, if it has one."""
+    """The first credential in ``text``, if it has one; also one that is hidden by invisible or wide characters."""
+    plain = text if text.isascii() else _plain(text)
+    found = _found_plain(plain)
+    if found is None or plain == text:
+        return found
+    return Secret(found.kind, _position_in(text, found.position))
+
+
+def _plain(text: str) -> str:
+    visible = "".join(char for char in text if unicodedata.category(char) != "Cf")
+    return unicodedata.normalize("NFKC", visible)
+
+
+def _position_in(text: str, position: int) -> int:
+    """The character of ``text`` from which on its plain form has ``position`` characters behind it, as near as can be told."""
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high) // 2
+        if len(_plain(text[: middle + 1])) <= position:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _found_plain(text: str) -> Secret | None:
     for kind, shape in _SHAPES:
         match = shape.search(text)
         if match is not None:
@@ -70,7 +97,7 @@ def refuse_secrets(argument: str, text: str) -> None:
         raise InvalidArgument(
             argument,
             "no credentials",
-            f"what looks like a {secret.kind} at character {secret.position}",
+            f"what looks like {'an' if secret.kind[0] in 'AEIO' else 'a'} {secret.kind} at character {secret.position}",
             "Remember where the credential is kept instead of the credential. KEYMEM_ALLOW_SECRETS=true stores it all the same.",
         )
 
@@ -91,3 +118,9 @@ def _entropy(token: str) -> float:
     """Shannon entropy of the characters, bits each."""
     size = len(token)
     return -sum(n / size * math.log2(n / size) for n in Counter(token).values())
+
+
+def refuse_secrets_in(texts: Iterable[tuple[str, str]]) -> None:
+    """`refuse_secrets` over (argument, text) pairs."""
+    for argument, text in texts:
+        refuse_secrets(argument, text)

@@ -33,6 +33,9 @@ _LATIN: Final[frozenset[Script]] = frozenset({"latin"})
 _NO_SCRIPT: Final[frozenset[Script]] = frozenset()
 
 
+_SIGNS: Final = frozenset("-−.")
+
+
 def nfc(text: str) -> str:
     """Canonical composition: what is stored and shown."""
     return unicodedata.normalize("NFC", text)
@@ -60,15 +63,22 @@ def is_punctuation(char: str) -> bool:
     return unicodedata.category(char)[0] == "P"
 
 
+def is_blank(text: str) -> bool:
+    """Whether there is nothing to see in ``text``: white space, control and format characters alone."""
+    return all(unicodedata.category(char)[0] in "CZ" for char in text)
+
+
 def normalized(content: str) -> str:
     """The form in which two memories are the same text: folded, outer punctuation stripped.
 
     A text of nothing but punctuation is compared as it stands, else all of those would be one; a mark that ends a word as part
-    of it stays (C#, 5 %).
+    of it stays (C#, 5 %, -5).
     """
     folded = fold(content)
     start, end = 0, len(folded)
     while start < end and (is_punctuation(folded[start]) or folded[start].isspace()):
+        if folded[start] in _SIGNS and start + 1 < end and folded[start + 1].isdigit():
+            break
         start += 1
     while end > start and (is_punctuation(folded[end - 1]) or folded[end - 1].isspace()):
         if folded[end - 1] in _PARTS_OF_WORDS and end - 2 >= start and not is_punctuation(folded[end - 2]):

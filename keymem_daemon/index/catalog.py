@@ -35,6 +35,7 @@ from keymem_daemon.ports import Matrix
 
 SENTENCES_PER_MEMORY = 64
 MEMORIES_A_STEP = 8
+CHARACTERS_A_STEP = 8_000
 
 
 class Catalog:
@@ -92,10 +93,17 @@ class Catalog:
         for memory_id in memories:
             keys.update(dict.fromkeys(self._graph.key_ids_of(memory_id)))
         self.directory.follow(keys)
-        waiting = list(memories)
-        for start in range(0, len(waiting), MEMORIES_A_STEP):
-            self._follow_memories(waiting[start : start + MEMORIES_A_STEP])
-            yield
+        step: list[str] = []
+        characters = 0
+        for memory_id in memories:
+            known = self._graph.memory(memory_id)
+            step.append(memory_id)
+            characters += 0 if known is None else len(known.content)
+            if len(step) >= MEMORIES_A_STEP or characters >= CHARACTERS_A_STEP:
+                self._follow_memories(step)
+                step, characters = [], 0
+                yield
+        self._follow_memories(step)
 
     def settle(self, expired: Iterable[str]) -> None:
         """These memories have just expired: nothing finds them any more."""

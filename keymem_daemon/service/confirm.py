@@ -8,6 +8,7 @@ from typing import Any
 from keymem_daemon.core.decide.confirm import checked_evidence, decide_confirm
 from keymem_daemon.core.decide.limits import checked_source
 from keymem_daemon.core.decide.plan import Plan
+from keymem_daemon.core.secrets import refuse_secrets_in
 from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.views import score, validity_view
@@ -26,6 +27,8 @@ async def confirm_memory(
     """Record the evidence; ``{memory_id, validity, depth, evidence}``. Neither content nor links change."""
     kind = checked_evidence(evidence)
     given = checked_source(source)
+    if not engine.settings.allow_secrets:
+        refuse_secrets_in(("source", text) for pair in given.items() for text in pair)
     scope = caller.scope(namespace)
     now = engine.now()
 

@@ -16,7 +16,7 @@ from keymem_daemon.core.decide.limits import (
 )
 from keymem_daemon.core.decide.plan import Plan
 from keymem_daemon.core.errors import InvalidArgument
-from keymem_daemon.core.secrets import refuse_secrets
+from keymem_daemon.core.secrets import refuse_secrets_in
 from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.remember import stamp_of
@@ -44,7 +44,7 @@ async def correct(engine: Engine, caller: Caller, request: CorrectionRequest) ->
 def _checked(engine: Engine, request: CorrectionRequest, now: float) -> Correction:
     content = checked_content(request.content)
     if not engine.settings.allow_secrets:
-        refuse_secrets("content", content)
+        refuse_secrets_in((("content", content), *(("source", text) for pair in (request.source or {}).items() for text in pair)))
     keys: tuple[WantedKey, ...] | None = None
     dropped: tuple[str, ...] = ()
     if request.keys is None:
@@ -53,8 +53,7 @@ def _checked(engine: Engine, request: CorrectionRequest, now: float) -> Correcti
     else:
         keys, dropped = checked_keys(request.keys, request.key_types)
         if not engine.settings.allow_secrets:
-            for key in keys:
-                refuse_secrets("keys", key.surface)
+            refuse_secrets_in(("keys", key.surface) for key in keys)
     return Correction(
         memory_id=request.memory_id,
         content=content,

@@ -7,6 +7,7 @@ offers is what every verb needs, namely time, scope upkeep, vectors and the writ
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -46,6 +47,7 @@ MEMORIES_A_STEP = 16
 REANALYZED_A_STEP = 32
 SOFT_STATE_S = 0.5
 BACKLOG_LIMIT = 400
+CATCH_UP_S = 3.0
 # Once in a store's life, for the first keys in a second script; afterwards the vectors are in the store.
 LEXICON_WAIT_S = 5.0
 
@@ -231,10 +233,12 @@ class Engine:
             self._lexicon_ready.set()
 
     async def caught_up(self) -> None:
-        """Wait until what bulk writes left to embed is little again: they may not outrun the model without bound."""
-        while not self._closing and sum(self.catalog.backlog) > BACKLOG_LIMIT:
-            async with self._progress:
-                await self._progress.wait()
+        """Wait until what bulk writes left to embed is little again, a few seconds at most: they are not to outrun the model by far."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CATCH_UP_S):
+                while not self._closing and sum(self.catalog.backlog) > BACKLOG_LIMIT:
+                    async with self._progress:
+                        await self._progress.wait()
 
     # Background work.
 

@@ -10,7 +10,7 @@ Nothing changes, with one exception: a context that equals the previewed memory'
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -93,7 +93,8 @@ async def recall(
     candidates = _candidates(engine, asked, stage, scored, scope, weights)
     if not candidates or not _passes_gate(engine, asked, said, stage, scope, weights):
         return {**result, "status": "no_match", "nearest_keys": _nearest(engine, asked, said, scope), "next_step": _MISS}
-    ordered = _ordered(graph, candidates, scope, engine.settings.key_hub_min_links)
+    asked_for = frozenset(key_id for key_id, match in asked.named.items() if match.surface == fold(question))
+    ordered = _ordered(graph, candidates, asked_for, scope, engine.settings.key_hub_min_links)
     best, shown = ordered[0], ordered[:top_k]
     memory = graph.memories[best.memory_id]
     result["keys"] = [_key_result(engine, candidate, scope) for candidate in shown]
@@ -152,12 +153,17 @@ def _best_member(graph: Graph, key_id: str, scored: Mapping[str, float], scope: 
     return memory_id, support
 
 
-def _ordered(graph: Graph, candidates: Iterable[Candidate], scope: Scope, hub_min_links: int) -> list[Candidate]:
-    """Strongest first; keys that surface only through one memory, and lead nowhere else, are one cluster."""
+def _ordered(
+    graph: Graph, candidates: Iterable[Candidate], asked_for: Collection[str], scope: Scope, hub_min_links: int
+) -> list[Candidate]:
+    """Strongest first; keys that surface only through one memory, and lead nowhere else, are one cluster.
 
-    def strength(c: Candidate) -> tuple[float, bool, float, bool, float, str]:
+    ``asked_for`` are keys that are the whole query: whoever says nothing but a key's name means that key.
+    """
+
+    def strength(c: Candidate) -> tuple[bool, float, bool, float, bool, float, str]:
         members = graph.memory_count(c.key_id, scope)
-        return (-c.support, members >= hub_min_links, -c.relevance, c.match_type == "lexical", members, c.key_id)
+        return (c.key_id not in asked_for, -c.support, members >= hub_min_links, -c.relevance, c.match_type == "lexical", members, c.key_id)
 
     ordered = sorted(candidates, key=strength)
     collapsed: dict[str, list[Candidate]] = {}

@@ -11,7 +11,7 @@ from keymem_daemon.core.decide.limits import BATCH_ITEMS
 from keymem_daemon.core.decide.plan import Plan
 from keymem_daemon.core.decide.remember import Duplicate, Hints, NewMemory, Remembered, checked_memory, decide_remember
 from keymem_daemon.core.errors import InvalidArgument, KeymemError, TooLarge
-from keymem_daemon.core.secrets import refuse_secrets
+from keymem_daemon.core.secrets import refuse_secrets_in
 from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.requests import RememberItem
@@ -45,7 +45,10 @@ async def remember_batch(engine: Engine, caller: Caller, items: Sequence[Remembe
     if len(items) > BATCH_ITEMS:
         raise TooLarge("items", BATCH_ITEMS, len(items), "items a batch")
     now = engine.now()
-    checked = [item if isinstance(item, KeymemError) else _attempt(engine, caller, item, now) for item in items]
+    checked: list[NewMemory | KeymemError] = []
+    for item in items:
+        checked.append(item if isinstance(item, KeymemError) else _attempt(engine, caller, item, now))
+        await asyncio.sleep(0)  # long texts take a millisecond each to look through
     surfaces = [key.surface for new in checked if isinstance(new, NewMemory) for key in new.keys]
     rules, vectors = await engine.key_rules(surfaces)
     stamp = stamp_of(caller, now)
@@ -97,9 +100,14 @@ def _checked(engine: Engine, caller: Caller, item: RememberItem, now: float) -> 
         now,
     )
     if not engine.settings.allow_secrets:
-        refuse_secrets("content", new.content)
-        for key in new.keys:
-            refuse_secrets("keys", key.surface)
+        refuse_secrets_in(
+            (
+                ("content", new.content),
+                *(("keys", key.surface) for key in new.keys),
+                *(("source", text) for pair in new.source.items() for text in pair),
+                ("namespace", new.namespace),
+            )
+        )
     return new
 
 

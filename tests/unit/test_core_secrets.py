@@ -114,3 +114,13 @@ def test_innocent_text_is_no_credential(text: str) -> None:
 @pytest.mark.parametrize("text", ["password " * 2_222, "a" * 20_000, "sk-" * 6_666, "eyJ" * 6_666, "a:" * 10_000, "x://" * 5_000, "Aa1" * 6_666])
 def test_the_longest_text_is_searched_in_time(text: str) -> None:
     found_secret(text)
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    ["g\u200bhp_0123456789abcdefghijklmnopqrstuvwxyz", "\uff47\uff48\uff50_0123456789abcdefghijklmnopqrstuvwxyz"],
+)
+def test_a_credential_cannot_hide_behind_invisible_or_wide_characters(hidden: str) -> None:
+    found = found_secret("é " + hidden)
+    assert found is not None
+    assert found.position == 2

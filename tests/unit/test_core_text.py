@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from keymem_daemon.core.text import (
     candidate_spans,
     fold,
+    is_blank,
     literal_spans,
     nfc,
     normalized,
@@ -182,3 +183,17 @@ def test_text_is_stored_composed() -> None:
 def test_scripts_are_those_of_the_letters() -> None:
     assert scripts("React는 좋다") == {"latin", "hangul"}
     assert scripts("2024!") == frozenset()
+
+
+def test_a_sign_before_a_number_is_part_of_what_is_said() -> None:
+    assert normalized("-5 degrees") != normalized("5 degrees")
+    assert normalized("- five degrees") == normalized("five degrees")
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "\u200b", "\ufeff", "\u2060\u200d", " \u200b "])
+def test_text_of_which_nothing_can_be_seen_is_blank(text: str) -> None:
+    assert is_blank(text)
+
+
+def test_text_with_one_visible_character_is_not_blank() -> None:
+    assert not is_blank("\u200b!")

@@ -329,3 +329,13 @@ def test_dismissing_a_key_makes_learning_forget_the_recalls_that_reached_it() ->
         assert engine.graph.keys[through].candidates == ()
 
     play(scene)
+
+
+def test_a_query_that_is_a_keys_whole_name_means_that_key() -> None:
+    async def scene(engine: Engine) -> None:
+        for number in range(5):
+            await saved(engine, f"Entry {number} of the mega key", "mega key", f"detail {number}")
+        await saved(engine, "All of the mega key stopping", "all stopping")
+        assert (await recall(engine, caller(), "Mega Key"))["keys"][0]["concept"] == "mega key"
+
+    play(scene)

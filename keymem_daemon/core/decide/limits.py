@@ -9,7 +9,7 @@ from typing import Final
 
 from keymem_daemon.core.errors import InvalidArgument, TooLarge, shortened
 from keymem_daemon.core.model import DECAY_PROFILES, DEFAULT_NAMESPACE, KEY_TYPES, DecayProfile, KeyType
-from keymem_daemon.core.text import fold, nfc, usable_key
+from keymem_daemon.core.text import fold, is_blank, nfc, usable_key
 
 CONTENT_CHARS: Final = 20_000
 KEYS_PER_MEMORY: Final = 32
@@ -33,8 +33,8 @@ def checked_content(content: str) -> str:
     """The content as it is stored (NFC); raises for blank, oversized or unencodable text."""
     checked_text("content", content)
     text = nfc(content)
-    if not text.strip():
-        raise InvalidArgument("content", "the text to remember", "nothing but white space" if content else "an empty string")
+    if is_blank(text):
+        raise InvalidArgument("content", "the text to remember", "nothing that can be seen" if content else "an empty string")
     if len(text) > CONTENT_CHARS:
         raise TooLarge("content", CONTENT_CHARS, len(text), "characters")
     return text
