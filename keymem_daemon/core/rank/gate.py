@@ -3,7 +3,7 @@
 ``evidence = best sentence cosine + 0.15 · share of the query's IDF mass that the memory covers``, where words that no memory
 has count with the IDF of a term in no document: a question about somebody unknown is mostly about what is not there.
 
-A key that the query names passes too, when it is most of what was said: a name always, concepts when they carry half of the
+A key that the query names passes too, when it is most of what was said: a name always, other keys when they carry half of the
 query's IDF mass. That one common concept of a long question ("family", "work") is stored says nothing about the question.
 
 Floors are the profile's. Measured on LoCoMo dev (631 questions and 300 of another conversation each): AUROC 0.999; at 0.45, with
@@ -29,6 +29,6 @@ def evidence(memory_id: str, cosines: Mapping[str, float], coverage: Coverage, w
 
 def named_enough(graph: Graph, named: Collection[str], terms: Collection[str], coverage: Coverage) -> bool:
     """Whether the keys that the query names are what it is about. ``terms`` are the query terms that name them."""
-    if any(graph.keys[key_id].key_type != "concept" for key_id in named):
+    if any(graph.keys[key_id].key_type == "name" for key_id in named):
         return True
     return bool(named) and coverage.absolute(terms) >= NAMED_SHARE
