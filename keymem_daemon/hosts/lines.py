@@ -35,7 +35,7 @@ class Count:
 def advanced(descriptor: int, count: Count, needle: bytes, wanted: Callable[[bytes], bool], most: int) -> int | None:
     """How many lines of the file are ``wanted``, or ``None`` while its end is more than ``most`` bytes further.
 
-    Only lines that contain ``needle`` are asked about. A file that was replaced or cut is counted anew. A last line that its
+    A visit must reach further than the longest line, or a count stands still. Only lines that contain ``needle`` are asked about. A file that was replaced or cut is counted anew. A last line that its
     writer has not ended yet counts when it is whole already, and is looked at again the next time.
     """
     status = os.fstat(descriptor)
