@@ -52,6 +52,7 @@ def _main_tree(root: Path) -> Path | None:
 def _line(path: Path) -> str | None:
     try:
         with path.open("rb") as file:
-            return os.fsdecode(file.read(_LINE_BYTES)).split("\n", 1)[0].strip()
+            said = os.fsdecode(file.read(_LINE_BYTES)).split("\n", 1)[0].strip()
     except OSError:
         return None
+    return None if "\0" in said else said
