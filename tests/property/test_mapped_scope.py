@@ -70,7 +70,9 @@ def view_of(engine: Engine, reach: tuple[str, ...]) -> View:
     keys = {key for memory in inside for key in graph.key_ids_of(memory)}
     foreign = ({*graph.memories} - set(inside)) | ({*graph.keys} - keys)
     words = tuple(word for name, mark in MARKS.items() if name not in scope for word in (name, mark))
-    return View(caller(session="-".join(reach), namespaces=reach), scope, inside, frozenset(foreign), words)
+    return View(
+        caller(session=f"session-{REACHES.index(reach)}", namespaces=reach), scope, inside, frozenset(foreign), words
+    )
 
 
 async def told(answer: Awaitable[dict[str, Any]]) -> str:
