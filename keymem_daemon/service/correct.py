@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from keymem_daemon.core.changes import MemoryRemoved
 from keymem_daemon.core.decide.correct import Corrected, Correction, decide_correct
 from keymem_daemon.core.decide.limits import (
     WantedKey,
@@ -19,6 +20,7 @@ from keymem_daemon.core.errors import InvalidArgument
 from keymem_daemon.core.secrets import refuse_secrets_in
 from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.engine import Engine
+from keymem_daemon.service.maintenance import purging
 from keymem_daemon.service.remember import stamp_of
 from keymem_daemon.service.requests import CorrectionRequest
 from keymem_daemon.service.views import score
@@ -33,10 +35,16 @@ async def correct(engine: Engine, caller: Caller, request: CorrectionRequest) ->
     rules, vectors = await engine.key_rules([key.surface for key in correction.keys or ()])
     stamp = stamp_of(caller, now)
 
-    def decide(plan: Plan) -> Result:
-        return _view(decide_correct(plan, correction, stamp, now, engine.within(rules, plan), None), correction)
+    pruned: list[str] = []
 
-    result = await engine.writer.write("correct", caller.actor, caller.request_id, decide)
+    def decide(plan: Plan) -> Result:
+        corrected = decide_correct(plan, correction, stamp, now, engine.within(rules, plan), None)
+        pruned.extend(change.memory_id for change in plan.changes if isinstance(change, MemoryRemoved))
+        return _view(corrected, correction)
+
+    result = await engine.writer.write(
+        "correct", caller.actor, caller.request_id, decide, after=lambda _result: purging(engine, pruned)
+    )
     engine.catalog.put_keys(vectors)
     return result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from keymem_daemon.core.decide.forget import decide_expire
@@ -19,9 +20,16 @@ async def sweep(engine: Engine) -> Result:
     """Delete what has expired and what learning no longer needs; ``{expired, pruned}``."""
     now = engine.now()
     actor = Actor(tool="sweep")
-    expired = await engine.writer.write("expire", actor, None, lambda plan: {"ids": decide_expire(plan, now)})
+    expired = await engine.writer.write(
+        "expire", actor, None, lambda plan: {"ids": decide_expire(plan, now)}, after=lambda result: purging(engine, result["ids"])
+    )
     pruned = await engine.writer.write("prune", actor, None, lambda plan: _pruned(engine, plan, now))
     return {"expired": len(expired["ids"]), "pruned": pruned["pruned"]}
+
+
+def purging(engine: Engine, memory_ids: Sequence[str]) -> Callable[[], None] | None:
+    """The store call that clears the bytes of these memories' texts, if there are any."""
+    return (lambda: engine.store.purge(memory_ids, ())) if memory_ids else None
 
 
 def _pruned(engine: Engine, plan: Plan, now: float) -> Result:

@@ -114,7 +114,7 @@ def _supersede(plan: Plan, old: Memory, new_id: str) -> None:
 def _prune(plan: Plan, memory_id: str | None) -> None:
     if memory_id is not None and memory_id in plan.graph.memories:
         forget_references(plan, memory_id)
-        plan.remove_memory(memory_id, purge=False)
+        plan.remove_memory(memory_id)
 
 
 def _refer_to_successor(plan: Plan, old_id: str, new_id: str) -> None:

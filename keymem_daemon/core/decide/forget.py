@@ -1,6 +1,7 @@
 """forget: a memory, its links and every reference to it are gone; what it had superseded stays inactive.
 
-TTL takes the same way, without the purge of history: nothing else ever deletes a memory.
+TTL takes the same way, and so does what a second correction prunes: a text that can be reached no more is in no file either.
+Nothing else ever deletes a memory.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def decide_forget(plan: Plan, memory_id: str, scope: Scope) -> Forgotten:
     """Decide the removal of a memory, active or not; raises `NotFound`."""
     memory = plan.memory_in_scope("memory_id", memory_id, scope)
     forget_references(plan, memory_id)
-    return Forgotten(memory, tuple(plan.remove_memory(memory_id, purge=True)))
+    return Forgotten(memory, tuple(plan.remove_memory(memory_id)))
 
 
 def decide_expire(plan: Plan, now: float) -> list[str]:
@@ -32,5 +33,5 @@ def decide_expire(plan: Plan, now: float) -> list[str]:
     ids = [memory.id for memory in plan.graph.due(now)]
     for memory_id in ids:
         forget_references(plan, memory_id)
-        plan.remove_memory(memory_id, purge=False)
+        plan.remove_memory(memory_id)
     return ids

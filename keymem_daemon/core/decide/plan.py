@@ -45,13 +45,16 @@ class Plan:
             raise NotFound(argument, "current memory", memory_id, "It has expired: its time to live is over. Remember it anew if it still holds.")
         return memory
 
-    def remove_memory(self, memory_id: str, *, purge: bool) -> Sequence[str]:
-        """Take a memory out with its links, and its keys where it was their last; returns surfaces that went with keys."""
+    def remove_memory(self, memory_id: str) -> Sequence[str]:
+        """Take a memory out with its links, and its keys where it was their last; returns surfaces that went with keys.
+
+        Its text is to leave every file: nothing could name it any more to have it forgotten.
+        """
         surfaces: list[str] = []
         for link in self.graph.links_of(memory_id):
             self.make(LinkRemoved(link.key_id, memory_id))
             if not self.graph.members(link.key_id):
                 surfaces.extend(self.graph.keys[link.key_id].surfaces)
                 self.make(KeyRemoved(link.key_id))
-        self.make(MemoryRemoved(memory_id, purge=purge))
+        self.make(MemoryRemoved(memory_id, purge=True))
         return surfaces
