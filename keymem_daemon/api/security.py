@@ -98,9 +98,9 @@ class Guard:
         if len(hosts) != 1 or not _is_our_host(hosts[0], port):
             return refusal(403, "the Host header does not name this daemon", "Use 127.0.0.1 and the published port.")
         if origins and (port is None or len(origins) > 1 or origins[0] not in _own_origins(port)):
-            return refusal(403, "requests of other origins are refused", "Use the page that `keymemd ui` opens.")
+            return refusal(403, "requests of other origins are refused", "Call from this machine, with the token, and without Origin.")
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            return refusal(403, "requests of other sites are refused", "Use the page that `keymemd ui` opens.")
+            return refusal(403, "requests of other sites are refused", "Call from this machine, with the token, and without Origin.")
         if (offered and not bearer) or (port is not None and not bearer and scope["path"] != _OPEN_PATH):
             return refusal(
                 401, "the token is missing or wrong", "Take the token from daemon.json in the data directory."

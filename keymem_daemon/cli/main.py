@@ -81,7 +81,7 @@ def _run(words: list[str]) -> int:
         command.configure(parser)
         code: int = command.run(parser.parse_args(words[1:]))
         return code
-    listed = "\n".join(f"  {name:<10}{line}" for name, (_module, line) in COMMANDS.items())
+    listed = "\n".join(f"  {name:<12}{line}" for name, (_module, line) in COMMANDS.items())
     top = _Parser(
         prog="keymemd",
         usage="keymemd COMMAND [OPTIONS]",

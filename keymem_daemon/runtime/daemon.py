@@ -131,9 +131,9 @@ class _Daemon:
             wrong = await asyncio.to_thread(namespaces.problems)
             found += [problem(text, "`keymemd namespaces` shows what is in force.") for text in wrong]
         if self._door.problem is not None:
-            found.append(problem(f"the store could not be opened: {self._door.problem}", "Run `keymemd doctor`."))
+            found.append(problem(f"the store could not be opened: {self._door.problem}", "Mend that, then run `keymemd restart`."))
         if report is not None:
-            found += [problem(text, "Run `keymemd doctor`.") for text in report["problems"]]
+            found += [problem(text, "See `keymemd logs`.") for text in report["problems"]]
         state = "opening" if engine is None and self._door.problem is None else "degraded" if found else "healthy"
         return {
             "state": state,

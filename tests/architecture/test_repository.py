@@ -109,3 +109,17 @@ def test_the_architecture_page_names_only_tests_that_exist() -> None:
     named_files = set(re.findall(r"`(tests/[\w/]+\.py)`", page))
     assert named_files
     assert {path for path in named_files if not (ROOT / path).is_file()} == set()
+
+
+def test_every_command_that_a_text_names_exists() -> None:
+    from keymem_daemon.cli.main import COMMANDS  # noqa: PLC0415 - the other tests here read files only
+
+    named_command = re.compile(r"`(?:\.venv/bin/)?keymemd ([a-z][a-z-]*)")
+    texts = [path for path in files() if path.endswith((".py", ".md")) and not path.startswith("tests/")]
+    unknown = {
+        (path, command)
+        for path in texts
+        for command in named_command.findall((ROOT / path).read_text(encoding="utf-8"))
+        if command not in COMMANDS
+    }
+    assert not unknown
