@@ -25,12 +25,15 @@ from keymem_daemon.ports import Clock, HostCall, HostTurn
 
 __all__ = ["DEADLINE_S", "SCAN_BYTES", "Transcripts"]
 
-DEADLINE_S: Final = 0.05
+DEADLINE_S: Final = 0.25
+"""What a save waits at most. The work is bounded by bytes and takes about 20 ms; this is for storage that does not answer, and leaves
+room for a machine that is busy, such as one on which daemon and client have just started."""
+
 SCAN_BYTES: Final = 16 << 20
 """How much further a count goes each time it is asked. A first look at more says no turn; each save brings it nearer."""
 
 GUESS_AGE_S: Final = 300.0
-_LOOK_AGAIN_S: Final = 2.0
+_LOOK_AGAIN_S: Final = 0.25
 _SESSIONS_KEPT: Final = 256
 _SESSION: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SESSION_IN_NAME: Final = re.compile(rf"(?:.*-)?({_SESSION.pattern})\.jsonl")

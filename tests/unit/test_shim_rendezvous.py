@@ -231,3 +231,10 @@ def test_only_a_uuid_is_taken_for_a_host_session(monkeypatch: pytest.MonkeyPatch
     assert {"CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID"} & identity.daemon_environment().keys() == set()
     monkeypatch.delenv("CODEX_THREAD_ID")
     assert identity.host_claim() is None
+
+
+def test_a_client_says_where_its_hosts_keep_their_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CODEX_HOME", "~/elsewhere")
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    assert identity.host_homes() == [("claude", f"{tmp_path}/.claude"), ("codex", f"{tmp_path}/elsewhere")]
