@@ -1,0 +1,81 @@
+"""What the prompt hook is given: what clearly answers, never twice within twenty prompts, and nothing changed by it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from fixed_time import FixedClock
+from open_engines import caller, everything, opened, play, saved
+
+from keymem_daemon.core.errors import InvalidArgument
+from keymem_daemon.embed.builtin import BuiltinEncoder
+from keymem_daemon.service.confirm import confirm_memory
+from keymem_daemon.service.engine import Engine
+from keymem_daemon.service.inject import inject
+
+FACT = "The backup of the photo archive runs every Sunday night on the old laptop."
+QUESTION = "When does the backup of the photo archive run?"
+
+
+async def fact(engine: Engine) -> str:
+    return await saved(engine, FACT, "backup", "photo archive", "laptop")
+
+
+def test_a_memory_that_answers_comes_with_its_path_and_validity_and_changes_nothing() -> None:
+    async def scene(engine: Engine) -> None:
+        await engine.light.load()
+        memory_id = await fact(engine)
+        before = everything(engine)
+        found = await inject(engine, caller(), QUESTION, "s")
+        assert [memory["id"] for memory in found["memories"]] == [memory_id]
+        assert set(found["memories"][0]) == {"id", "content", "namespace", "relevance", "matched_key", "path", "validity"}
+        assert found["searched"] == {"namespaces": None, "memory_count": 1}
+        await engine.writer.flush_soft()
+        assert everything(engine) == before
+
+    play(scene, encoder=BuiltinEncoder())
+
+
+def test_a_session_sees_a_memory_again_after_twenty_prompts_or_when_it_was_confirmed() -> None:
+    clock = FixedClock()
+
+    async def scene(engine: Engine) -> None:
+        await engine.light.load()
+        memory_id = await fact(engine)
+        shown = [bool((await inject(engine, caller(), QUESTION, "s"))["memories"]) for _ in range(21)]
+        assert shown == [True, *[False] * 19, True]
+        assert (await inject(engine, caller(), QUESTION, "another"))["memories"]
+        clock.advance(seconds=60)
+        await confirm_memory(engine, caller(), memory_id, "user")
+        assert (await inject(engine, caller(), QUESTION, "s"))["memories"]
+
+    play(scene, encoder=BuiltinEncoder(), clock=clock)
+
+
+@pytest.mark.parametrize("prompt", ["Refactor this function to use async await", "git rebase or merge?", "   ", "\N{GRINNING FACE} 한글 \N{ROCKET}"])
+def test_a_prompt_about_something_else_gets_nothing(prompt: str) -> None:
+    async def scene(engine: Engine) -> None:
+        await engine.light.load()
+        await fact(engine)
+        assert (await inject(engine, caller(), prompt, "s"))["memories"] == []
+
+    play(scene, encoder=BuiltinEncoder())
+
+
+def test_without_vectors_there_is_no_evidence_and_nothing_is_added() -> None:
+    async def scene() -> None:
+        async with opened(encoder=BuiltinEncoder(), background=False) as engine:
+            assert not engine.light.ready
+            assert (await inject(engine, caller(), QUESTION, "s"))["memories"] == []
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(("top_k", "budget_ms"), [(-1, 800), (21, 800), (2, 0), (2, 60_001)])
+def test_numbers_out_of_range_are_refused(top_k: int, budget_ms: int) -> None:
+    async def scene(engine: Engine) -> None:
+        with pytest.raises(InvalidArgument):
+            await inject(engine, caller(), QUESTION, "s", None, top_k, budget_ms)
+
+    play(scene)
