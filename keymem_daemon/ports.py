@@ -160,12 +160,14 @@ class Store(VectorStore, Protocol):
 class HostCall:
     """What a call says of the host agent it comes from; all of it claims.
 
-    ``session`` is a UUID in lower case, ``homes`` where the client's hosts keep their files, by agent; ``prompt`` is known already.
+    ``session`` is a UUID in lower case, ``homes`` where the client's hosts keep their files, by agent; ``prompt`` is known already;
+    ``hook_prompt`` is the last one of the session that a hook named, which this call most likely follows from.
     """
 
     agent: str | None = None
     session: str | None = None
     prompt: str | None = None
+    hook_prompt: str | None = None
     tool_use_id: str | None = None
     cwd: str | None = None
     homes: Mapping[str, str] = field(default_factory=dict)

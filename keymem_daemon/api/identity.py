@@ -31,6 +31,7 @@ class Claims:
     """What a request says of itself; ``None`` for what it does not say or says badly.
 
     ``seq`` numbers the requests of ``session`` in the order in which they were made; all below ``floor`` are answered.
+    ``host_prompt`` comes from the hook alone, which knows the prompt before any call that follows from it.
     ``homes`` says where the client's hosts keep their files, by agent.
     """
 
@@ -40,6 +41,7 @@ class Claims:
     floor: int | None = None
     host_agent: str | None = None
     host_session: str | None = None
+    host_prompt: str | None = None
     client: str | None = None
     cwd: str | None = None
     homes: Mapping[str, str] = field(default_factory=dict)
@@ -55,6 +57,7 @@ def claims_of(headers: Mapping[str, str]) -> Claims:
         floor=_count(headers.get("x-keymem-seq-floor")),
         host_agent=agent if agent in _HOSTS else None,
         host_session=_uuid(headers.get("x-keymem-host-session")),
+        host_prompt=_uuid(headers.get("x-keymem-host-prompt")),
         client=_matching(_CLIENT, headers.get("x-keymem-client")),
         cwd=_path(headers.get("x-keymem-cwd")),
         homes={host: home for host in _HOSTS if (home := _path(headers.get(f"x-keymem-{host}-home"))) is not None},

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from keymem_daemon.hosts.lines import line_around, record_of
 from keymem_daemon.hosts.rooted import Parts, folder, named, regular_file, subfolders
+from keymem_daemon.ports import HostCall
 
 __all__ = ["NEEDLE", "found", "is_prose", "prompt_in", "recent"]
 
@@ -93,21 +94,24 @@ def is_prose(line: bytes) -> bool:
     )
 
 
-def prompt_in(tails: Iterable[bytes], tool_use_id: str | None) -> str | None:
-    """The id of the prompt that led to the tool call, else of the last one there is, from ever longer ends of the transcript.
+def prompt_in(tails: Iterable[bytes], call: HostCall) -> tuple[str | None, bool]:
+    """The id of the prompt that led to ``call``, from ever longer ends of the transcript, and whether they reach as far as the call.
 
-    A call can arrive before the line that announces it is written; it then belongs to the last prompt.
+    Lines are written about a tenth of a second late. The line of the call shows that all is there; so does a last prompt that is the
+    one the hook named. Where nothing tells what to wait for, the last prompt is meant.
     """
     last: str | None = None
     for data in tails:
-        at = data.rfind(f'"{tool_use_id}"'.encode()) if tool_use_id else len(data)
+        at = data.rfind(f'"{call.tool_use_id}"'.encode()) if call.tool_use_id else -1
         if at >= 0:
             start, line = line_around(data, at)
             prompt = _prompt_before(data, start + len(line))
             if prompt is not None:
-                return prompt
+                return prompt, True
         last = last or _prompt_before(data, len(data))
-    return last
+        if last is not None and last == call.hook_prompt:
+            return last, True
+    return last, not call.tool_use_id and not call.hook_prompt
 
 
 def _prompt_before(data: bytes, end: int) -> str | None:

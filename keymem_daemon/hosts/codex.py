@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from keymem_daemon.hosts.lines import line_around, record_of
 from keymem_daemon.hosts.rooted import Parts, folder, named, regular_file, subfolders
+from keymem_daemon.ports import HostCall
 
 __all__ = ["NEEDLE", "found", "is_prose", "recent", "turn_in"]
 
@@ -77,8 +78,17 @@ def is_prose(line: bytes) -> bool:
     return any(text.strip() and not text.lstrip().startswith(_NOT_PROSE) for text in _texts(payload.get("content")))
 
 
-def turn_in(tails: Iterable[bytes]) -> str | None:
-    """The id of the last turn that began, from ever longer ends of the transcript."""
+def turn_in(tails: Iterable[bytes], call: HostCall) -> tuple[str | None, bool]:
+    """The id of the turn of ``call``, from ever longer ends of the transcript, and whether they reach as far as the call.
+
+    A call names its turn, or comes from a version that does not; then the last turn that began is meant.
+    """
+    if call.prompt is not None:
+        return call.prompt, any(f'"{call.prompt}"'.encode() in data for data in tails)
+    return _last_turn(tails), True
+
+
+def _last_turn(tails: Iterable[bytes]) -> str | None:
     for data in tails:
         at = data.rfind(b'"turn_context"')
         while at >= 0:

@@ -13,7 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -33,7 +33,11 @@ SCAN_BYTES: Final = 16 << 20
 """How much further a count goes each time it is asked. A first look at more says no turn; each save brings it nearer."""
 
 GUESS_AGE_S: Final = 300.0
-_LOOK_AGAIN_S: Final = 0.25
+_LOOK_AGAIN_S: Final = 0.02
+_PAUSE_S: Final = 0.03
+_WAITED_IN_VAIN: Final = 3
+"""A session whose transcript did not reach a call this often is not waited for any more."""
+
 _SESSIONS_KEPT: Final = 256
 _SESSION: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SESSION_IN_NAME: Final = re.compile(rf"(?:.*-)?({_SESSION.pattern})\.jsonl")
@@ -49,15 +53,13 @@ class _Host:
     found: Callable[[Path, str, str | None], Parts | None]
     recent: Callable[[Path, str | None], Iterator[tuple[float, Parts]]]
     is_prose: Callable[[bytes], bool]
-    prompt: Callable[[Iterable[bytes], str | None], str | None]
+    prompt: Callable[[Iterable[bytes], HostCall], tuple[str | None, bool]]
 
 
 _HOSTS: Final[Mapping[str, _Host]] = MappingProxyType(
     {
         "claude": _Host(claude.NEEDLE, claude.found, claude.recent, claude.is_prose, claude.prompt_in),
-        "codex": _Host(
-            codex.NEEDLE, codex.found, codex.recent, codex.is_prose, lambda ends, _tool_use_id: codex.turn_in(ends)
-        ),
+        "codex": _Host(codex.NEEDLE, codex.found, codex.recent, codex.is_prose, codex.turn_in),
     }
 )
 
@@ -69,6 +71,14 @@ class _Session:
     parts: Parts | None = None
     count: Count = field(default_factory=Count)
     look_again_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What one look found, and whether a later one could find more."""
+
+    turn: HostTurn = field(default_factory=HostTurn)
+    behind: bool = False
 
 
 class Transcripts:
@@ -98,53 +108,73 @@ class Transcripts:
         self._scan_bytes = scan_bytes
         self._monotonic = monotonic
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="transcripts")
-        self._overdue: Future[HostTurn] | None = None
+        self._overdue: Future[_Look] | None = None
+        self._in_vain: OrderedDict[str | None, int] = OrderedDict()
         self._sessions: OrderedDict[tuple[str, Path, str], _Session] = OrderedDict()
 
     async def turn(self, call: HostCall) -> HostTurn:
         """Where in its session ``call`` happens, as far as that can be found out in time. Raises nothing."""
         if self._access is False or (self._access is None and call.agent not in _HOSTS):
             return HostTurn()
+        if call.session is not None and not _SESSION.fullmatch(call.session):
+            return HostTurn()
         if self._overdue is not None and not self._overdue.done():
             return HostTurn()
         self._overdue = None
-        looking = self._worker.submit(self._looked, call)
+        look, looking = _Look(), None
+        patient = self._in_vain.get(call.session, 0) < _WAITED_IN_VAIN
         try:
             async with asyncio.timeout(self._deadline_s):
-                return await asyncio.wrap_future(looking)
+                while True:
+                    looking = self._worker.submit(self._looked, call)
+                    look = await asyncio.wrap_future(looking)
+                    if not look.behind:
+                        self._in_vain.pop(call.session, None)
+                        return look.turn
+                    if not patient:
+                        return look.turn
+                    await asyncio.sleep(_PAUSE_S)
         except TimeoutError:
             self._overdue = looking
-            return HostTurn()
+            if look.behind:
+                self._count_in_vain(call.session)
+            return look.turn
 
     def close(self) -> None:
         """Let go of the thread."""
         self._worker.shutdown(wait=False, cancel_futures=True)
 
+    def _count_in_vain(self, session: str | None) -> None:
+        self._in_vain[session] = self._in_vain.get(session, 0) + 1
+        if len(self._in_vain) > _SESSIONS_KEPT:
+            self._in_vain.popitem(last=False)
+
     # On the thread.
 
-    def _looked(self, call: HostCall) -> HostTurn:
+    def _looked(self, call: HostCall) -> _Look:
         try:
             for agent in (agent for agent in _HOSTS if call.agent in (agent, None)):
                 root = Path(call.homes.get(agent) or self._homes[agent])
-                turn = self._turn_in(agent, root, call)
-                if turn is not None:
-                    return turn
+                look = self._turn_in(agent, root, call)
+                if look is not None:
+                    return look
         except Exception:
             logger.exception("a transcript could not be read")  # a defect here must not cost a save
-        return HostTurn()
+            return _Look()
+        return _Look(behind=call.session is not None and call.agent in _HOSTS)
 
-    def _turn_in(self, agent: str, root: Path, call: HostCall) -> HostTurn | None:
+    def _turn_in(self, agent: str, root: Path, call: HostCall) -> _Look | None:
         """What the transcript of ``agent`` says, ``None`` when there is none for this call."""
         try:
             session = call.session or (self._guessed(_HOSTS[agent], root, call.cwd) if self._guesses else None)
-            if session is None or not _SESSION.fullmatch(session):
+            if session is None:
                 return None
             known = self._known(agent, root, session)
             for _attempt in range(2):
                 if not self._located(known, _HOSTS[agent], root, session, call.cwd) or known.parts is None:
                     return None
                 try:
-                    return replace(self._read(known, known.parts, agent, root, call), session=session)
+                    return self._read(known, known.parts, agent, session, root, call)
                 except FileNotFoundError:
                     known.parts = None
         except OSError:
@@ -165,12 +195,15 @@ class Transcripts:
             known.parts = host.found(root, session, cwd)
         return known.parts is not None
 
-    def _read(self, known: _Session, parts: Parts, agent: str, root: Path, call: HostCall) -> HostTurn:
+    def _read(self, known: _Session, parts: Parts, agent: str, session: str, root: Path, call: HostCall) -> _Look:
         host = _HOSTS[agent]
         with opened_file(root, parts) as file:
-            prompt = None if call.prompt else host.prompt(tails(file), call.tool_use_id)
+            prompt, reached = host.prompt(tails(file), call)
+            if not reached:
+                # What is there belongs to an earlier turn: neither its number nor its prompt are those of this call.
+                return _Look(HostTurn(agent=agent, session=session), behind=True)
             turns = advanced(file, known.count, host.needle, host.is_prose, self._scan_bytes)
-        return HostTurn(agent=agent, turn=turns or None, prompt=prompt)
+        return _Look(HostTurn(agent=agent, session=session, turn=turns or None, prompt=prompt))
 
     def _guessed(self, host: _Host, root: Path, cwd: str | None) -> str | None:
         """The session whose transcript was written last, unless that is too long ago."""

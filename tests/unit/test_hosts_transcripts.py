@@ -29,6 +29,8 @@ from keymem_daemon.ports import HostCall, HostTurn
 CLAUDE = HostCall("claude", CLAUDE_SESSION)
 CODEX = HostCall("codex", CODEX_SESSION)
 NOTHING = HostTurn()
+BRIEF_S = 1.0
+"""What a test waits for a transcript that never reaches the call."""
 OTHER_SESSION = "00000000-0000-4000-8000-000000000001"
 
 
@@ -50,6 +52,7 @@ def reader(
     guesses: bool = False,
     scan_bytes: int = 1 << 30,
     ticks: Ticks | None = None,
+    deadline_s: float = 60.0,
 ) -> Transcripts:
     """A reader with patience: the tests are about what is found, and the machine may be busy."""
     return Transcripts(
@@ -57,7 +60,7 @@ def reader(
         {"claude": home, "codex": home},
         clock or FixedClock(),
         guesses=guesses,
-        deadline_s=60.0,
+        deadline_s=deadline_s,
         scan_bytes=scan_bytes,
         monotonic=ticks or Ticks(),
     )
@@ -105,8 +108,49 @@ def test_a_transcript_written_with_spaces_reads_the_same(tmp_path: Path) -> None
 def test_a_call_belongs_to_the_prompt_before_its_line_and_not_to_a_later_one(tmp_path: Path) -> None:
     claude_file(tmp_path, prompt("one", "p-1"), tool_use("toolu_1"), prompt("two", "p-2"), tool_use("toolu_2"))
     transcripts = reader(tmp_path)
-    calls = [HostCall("claude", CLAUDE_SESSION, tool_use_id=f"toolu_{number}") for number in (1, 2, 3)]
-    assert [asked(transcripts, call).prompt for call in calls] == ["p-1", "p-2", "p-2"]
+    calls = [HostCall("claude", CLAUDE_SESSION, tool_use_id=f"toolu_{number}") for number in (1, 2)]
+    assert [asked(transcripts, call).prompt for call in calls] == ["p-1", "p-2"]
+
+
+def test_a_transcript_that_does_not_reach_the_call_yet_says_neither_turn_nor_prompt(tmp_path: Path) -> None:
+    claude_file(tmp_path, prompt("one", "p-1"), tool_use("toolu_1"))
+    codex_file(tmp_path, codex_turn("t-1"), codex_message("one"))
+    for call in (
+        HostCall("claude", CLAUDE_SESSION, tool_use_id="toolu_2"),
+        HostCall("claude", CLAUDE_SESSION, tool_use_id="toolu_2", hook_prompt="p-2"),
+        HostCall("codex", CODEX_SESSION, prompt="t-2"),
+    ):
+        assert turn_and_prompt(asked(reader(tmp_path, deadline_s=BRIEF_S), call)) == (None, None)
+
+
+def test_the_hook_s_prompt_shows_that_the_transcript_is_there_before_the_line_of_the_call_is(tmp_path: Path) -> None:
+    claude_file(tmp_path, prompt("one", "p-1"), prompt("two", "p-2"))
+    call = HostCall("claude", CLAUDE_SESSION, tool_use_id="toolu_2", hook_prompt="p-2")
+    assert turn_and_prompt(asked(reader(tmp_path), call)) == (2, "p-2")
+
+
+def test_a_line_that_is_written_late_is_waited_for(tmp_path: Path) -> None:
+    path = claude_file(tmp_path, prompt("one", "p-1"))
+    transcripts = reader(tmp_path)
+
+    async def scene() -> HostTurn:
+        asking = asyncio.ensure_future(transcripts.turn(HostCall("claude", CLAUDE_SESSION, tool_use_id="toolu_2")))
+        await asyncio.sleep(0)
+        assert not asking.done()
+        with path.open("ab") as file:
+            file.write(prompt("two", "p-2") + tool_use("toolu_2"))
+        return await asking
+
+    assert turn_and_prompt(asyncio.run(scene())) == (2, "p-2")
+
+
+def test_a_session_that_was_waited_for_in_vain_is_not_waited_for_again_and_again(tmp_path: Path) -> None:
+    transcripts = reader(tmp_path, deadline_s=BRIEF_S)
+    for _save in range(3):
+        assert asked(transcripts, CLAUDE) == NOTHING
+    patient = reader(tmp_path, deadline_s=60.0)
+    patient._in_vain = transcripts._in_vain
+    assert asked(patient, CLAUDE) == NOTHING
 
 
 def test_codex_counts_what_the_person_typed_and_knows_its_last_turn(tmp_path: Path) -> None:
@@ -122,7 +166,7 @@ def test_codex_counts_what_the_person_typed_and_knows_its_last_turn(tmp_path: Pa
     )
     transcripts = reader(tmp_path)
     assert asked(transcripts, CODEX) == HostTurn("codex", CODEX_SESSION, 2, "t-2")
-    assert asked(transcripts, HostCall("codex", CODEX_SESSION, prompt="t-1")).prompt is None
+    assert turn_and_prompt(asked(transcripts, HostCall("codex", CODEX_SESSION, prompt="t-1"))) == (2, "t-1")
 
 
 def test_an_older_codex_that_writes_no_kinds_is_understood(tmp_path: Path) -> None:
@@ -180,7 +224,7 @@ def test_a_deeper_transcript_is_found_too(tmp_path: Path) -> None:
 
 def test_a_transcript_that_comes_later_is_found_later(tmp_path: Path) -> None:
     ticks = Ticks()
-    transcripts = reader(tmp_path, ticks=ticks)
+    transcripts = reader(tmp_path, ticks=ticks, deadline_s=BRIEF_S)
     assert asked(transcripts, CLAUDE) == NOTHING
     claude_file(tmp_path, prompt("one"))
     ticks.at += 10
@@ -226,9 +270,9 @@ def test_the_client_says_where_its_host_keeps_its_files(tmp_path: Path) -> None:
 def test_access_is_refused_without_a_recognised_host_unless_it_is_granted(tmp_path: Path) -> None:
     claude_file(tmp_path, prompt("one"))
     unnamed = HostCall(None, CLAUDE_SESSION)
-    assert asked(reader(tmp_path), unnamed) == NOTHING
-    assert asked(reader(tmp_path, access=True), unnamed).turn == 1
-    assert asked(reader(tmp_path, access=False), CLAUDE) == NOTHING
+    assert asked(reader(tmp_path, deadline_s=BRIEF_S), unnamed) == NOTHING
+    assert asked(reader(tmp_path, access=True, deadline_s=BRIEF_S), unnamed).turn == 1
+    assert asked(reader(tmp_path, access=False, deadline_s=BRIEF_S), CLAUDE) == NOTHING
 
 
 @pytest.mark.parametrize(
@@ -238,7 +282,7 @@ def test_only_a_uuid_names_a_session(tmp_path: Path, session: str) -> None:
     claude_file(tmp_path, prompt("one"))
     (tmp_path / "projects" / "secret.jsonl").write_bytes(prompt("secret"))
     for agent in ("claude", "codex"):
-        assert asked(reader(tmp_path), HostCall(agent, session)) == NOTHING
+        assert asked(reader(tmp_path, deadline_s=BRIEF_S), HostCall(agent, session)) == NOTHING
 
 
 @pytest.mark.parametrize("planted", ["file", "folder", "projects"])
@@ -253,12 +297,12 @@ def test_no_link_below_the_root_is_followed(tmp_path: Path, planted: str) -> Non
     link.parent.mkdir(parents=True)
     link.symlink_to({"file": path, "folder": path.parent, "projects": outside / "projects"}[planted])
     call = HostCall("claude", CLAUDE_SESSION, cwd="/home/me/app")
-    assert asked(reader(home), call) == NOTHING
+    assert asked(reader(home, deadline_s=BRIEF_S), call) == NOTHING
 
 
 def test_a_link_planted_after_the_file_was_found_is_not_followed(tmp_path: Path) -> None:
     path = claude_file(tmp_path / "home", prompt("one"))
-    transcripts = reader(tmp_path / "home")
+    transcripts = reader(tmp_path / "home", deadline_s=BRIEF_S)
     assert asked(transcripts, CLAUDE).turn == 1
     secret = claude_file(tmp_path / "outside", prompt("one"), prompt("two"))
     path.unlink()
@@ -270,7 +314,7 @@ def test_a_pipe_in_the_place_of_a_transcript_holds_nobody_up(tmp_path: Path) -> 
     path = claude_file(tmp_path)
     path.unlink()
     os.mkfifo(path)
-    assert asked(reader(tmp_path), CLAUDE) == NOTHING
+    assert asked(reader(tmp_path, deadline_s=BRIEF_S), CLAUDE) == NOTHING
 
 
 def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
@@ -284,10 +328,12 @@ def test_a_session_is_guessed_only_in_a_process_of_one_client_and_only_from_a_re
     path = claude_file(tmp_path, prompt("one"))
     call = HostCall("claude", None, cwd="/home/me/app")
     os.utime(path, (clock.now(), clock.now() - GUESS_AGE_S + 10))
-    assert asked(reader(tmp_path, clock=clock), call) == NOTHING
-    assert asked(reader(tmp_path, clock=clock, guesses=True), call) == HostTurn("claude", CLAUDE_SESSION, 1, "p-1")
+    assert asked(reader(tmp_path, clock=clock, deadline_s=BRIEF_S), call) == NOTHING
+    assert asked(reader(tmp_path, clock=clock, guesses=True, deadline_s=BRIEF_S), call) == HostTurn(
+        "claude", CLAUDE_SESSION, 1, "p-1"
+    )
     os.utime(path, (clock.now(), clock.now() - GUESS_AGE_S - 10))
-    assert asked(reader(tmp_path, clock=clock, guesses=True), call) == NOTHING
+    assert asked(reader(tmp_path, clock=clock, guesses=True, deadline_s=BRIEF_S), call) == NOTHING
 
 
 def test_codex_threads_are_guessed_alike(tmp_path: Path) -> None:
