@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -30,15 +31,20 @@ READ_DEADLINE_S: Final = 20.0
 logger = logging.getLogger(__name__)
 
 
+def _nothing_can_be_lost() -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Everything a call passes through."""
+    """Everything a call passes through. ``footing`` raises when the store is no longer where others look for it."""
 
     door: Door
     order: SessionOrder
     work: SharedWork
     metrics: Metrics
     surroundings: Surroundings = field(default_factory=Surroundings)
+    footing: Callable[[], None] = _nothing_can_be_lost
 
     async def call(
         self, verb: Verb, raw: object, claims: Claims, actor: Actor, tool_use_id: str | None = None
@@ -80,4 +86,10 @@ class Calls:
         cwd = path_claimed(given.directory) or claims.cwd
         caller = await self.surroundings.caller(claims, actor, cwd, tool_use_id, writes=verb.writes)
         async with self.order.turn(claims.session, claims.seq, claims.floor, writes=verb.writes):
-            return await verb.handler(await self.door.engine(), caller, given)
+            engine = await self.door.engine()
+            if not verb.writes:
+                return await verb.handler(engine, caller, given)
+            self.footing()
+            result = await verb.handler(engine, caller, given)
+            self.footing()
+            return result

@@ -55,6 +55,7 @@ class Door:
                 raise Unavailable("the store is still being opened", "Try again in a moment.") from None
         if self._engine is None:
             raise Unavailable(
-                f"the store could not be opened: {self._problem}", "Mend that, then run `keymemd restart`; `keymemd logs` has more."
+                f"the store could not be opened: {self._problem}",
+                "Mend that, then run `keymemd restart`; `keymemd logs` has more.",
             )
         return self._engine

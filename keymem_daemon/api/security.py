@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import re
+from contextlib import suppress
 from typing import Final
 
 from starlette.datastructures import Headers
@@ -28,6 +29,7 @@ __all__ = ["BODY_BYTES", "Guard", "without_lone_surrogates"]
 
 BODY_BYTES: Final = 4 * 1024 * 1024
 BODY_S: Final = 10.0
+DRAIN_S: Final = 2.0
 
 _OPEN_PATH: Final = "/health"
 _CHANGING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -74,6 +76,7 @@ class Guard:
         try:
             body = await self._body(headers, receive)
         except _BodyTooLarge:
+            await _let_it_end(headers, receive)
             limit = BODY_BYTES // (1024 * 1024)
             await refusal(413, f"the body is larger than {limit} MiB", "Send less at a time.", code="too_large")(
                 scope, receive, send
@@ -98,9 +101,17 @@ class Guard:
         if len(hosts) != 1 or not _is_our_host(hosts[0], port):
             return refusal(403, "the Host header does not name this daemon", "Use 127.0.0.1 and the published port.")
         if origins and (port is None or len(origins) > 1 or origins[0] not in _own_origins(port)):
-            return refusal(403, "requests of other origins are refused", "Call from this machine, with the token, and without Origin.")
+            return refusal(
+                403,
+                "requests of other origins are refused",
+                "Call from this machine, with the token, and without Origin.",
+            )
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            return refusal(403, "requests of other sites are refused", "Call from this machine, with the token, and without Origin.")
+            return refusal(
+                403,
+                "requests of other sites are refused",
+                "Call from this machine, with the token, and without Origin.",
+            )
         if (offered and not bearer) or (port is not None and not bearer and scope["path"] != _OPEN_PATH):
             return refusal(
                 401, "the token is missing or wrong", "Take the token from daemon.json in the data directory."
@@ -128,6 +139,16 @@ class Guard:
                 parts.append(part)
                 if not message.get("more_body", False):
                     return without_lone_surrogates(b"".join(parts))
+
+
+async def _let_it_end(headers: Headers, receive: Receive) -> None:
+    """Take the rest of a body and keep nothing: who is hung up on while still sending never reads the answer."""
+    if "expect" in headers:
+        return
+    with suppress(TimeoutError):
+        async with asyncio.timeout(DRAIN_S):
+            while (message := await receive())["type"] == "http.request" and message.get("more_body", False):
+                continue
 
 
 def _tcp_port(scope: Scope) -> int | None:

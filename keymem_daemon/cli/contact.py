@@ -122,5 +122,3 @@ def refused(error: object, status: int = 0) -> CommandFailed:
 
 def _nothing() -> None:
     return None
-
-

@@ -25,8 +25,9 @@ from keymem_daemon.api.tools import Surface
 from keymem_daemon.api.work import SharedWork
 from keymem_daemon.core.errors import KeymemError
 from keymem_daemon.runtime import logs
-from keymem_daemon.runtime.assemble import assemble, surroundings
+from keymem_daemon.runtime.assemble import STORE_FILE, assemble, surroundings
 from keymem_daemon.runtime.clock import SystemClock
+from keymem_daemon.runtime.footing import Footing
 from keymem_daemon.runtime.http_server import HttpServer
 from keymem_daemon.runtime.publish import Listening, publish, unpublish
 from keymem_daemon.runtime.scheduler import Job, Scheduler
@@ -41,22 +42,30 @@ from keymem_shim import VERSION, rendezvous
 __all__ = ["STOP_S", "jobs", "live"]
 
 STOP_S: Final = 1.8
+WATCH_S: Final = 5.0
 
 logger = logging.getLogger(__name__)
 
 
-async def live(settings: Settings, started_by: StartedBy, listening: Listening) -> None:
-    """Be the daemon until told to stop. The caller holds the lock and closes what listens."""
-    await _Daemon(settings, started_by, listening).run()
+async def live(settings: Settings, started_by: StartedBy, listening: Listening, footing: Footing) -> str | None:
+    """Be the daemon until told to stop; returns why it could not say where it listens, if it could not.
+
+    The caller holds the lock, on which ``footing`` rests, and closes what listens.
+    """
+    daemon = _Daemon(settings, started_by, listening, footing)
+    await daemon.run()
+    return daemon.unpublished
 
 
 class _Daemon:
     """One run. Implements the application's `Control`."""
 
-    def __init__(self, settings: Settings, started_by: StartedBy, listening: Listening) -> None:
+    def __init__(self, settings: Settings, started_by: StartedBy, listening: Listening, footing: Footing) -> None:
         self._settings = settings
         self._started_by = started_by
         self._listening = listening
+        self._footing = footing
+        self.unpublished: str | None = None
         self._clock = SystemClock()
         self._started_at = self._clock.now()
         self._identity = DaemonIdentity(secrets.token_hex(8), VERSION, rendezvous.PROTOCOL, secrets.token_hex(32))
@@ -73,6 +82,7 @@ class _Daemon:
             SharedWork(),
             self._metrics,
             surroundings(settings, self._clock, one_client=False),
+            self._require_footing,
         )
         surface = Surface(settings.hook_installed, settings.compat_tools, settings.direct_recall)
         self._server = HttpServer(
@@ -88,9 +98,10 @@ class _Daemon:
             async with asyncio.TaskGroup() as group:
                 serving = group.create_task(self._server.run_on(self._listening))
                 group.create_task(self._keep_engine())
-                idle = group.create_task(self._leave_when_idle())
+                waiting = [group.create_task(self._leave_when_idle()), group.create_task(self._leave_when_lost())]
                 await self._stopping.wait()
-                idle.cancel()
+                for task in waiting:
+                    task.cancel()
                 await serving
                 self._drained.set()
         finally:
@@ -131,7 +142,11 @@ class _Daemon:
             wrong = await asyncio.to_thread(namespaces.problems)
             found += [problem(text, "`keymemd namespaces` shows what is in force.") for text in wrong]
         if self._door.problem is not None:
-            found.append(problem(f"the store could not be opened: {self._door.problem}", "Mend that, then run `keymemd restart`."))
+            found.append(
+                problem(
+                    f"the store could not be opened: {self._door.problem}", "Mend that, then run `keymemd restart`."
+                )
+            )
         if report is not None:
             found += [problem(text, "See `keymemd logs`.") for text in report["problems"]]
         state = "opening" if engine is None and self._door.problem is None else "degraded" if found else "healthy"
@@ -171,19 +186,23 @@ class _Daemon:
     # What goes on.
 
     def _say_where(self) -> None:
-        publish(
-            self._settings.data_dir,
-            {
-                "pid": os.getpid(),
-                "started_at": iso(self._started_at),
-                "socket": self._listening.socket_path,
-                "port": self._listening.port,
-                "token": self._identity.token,
-                "instance": self._identity.instance,
-                "version": VERSION,
-                "protocol": rendezvous.PROTOCOL,
-            },
-        )
+        facts = {
+            "pid": os.getpid(),
+            "started_at": iso(self._started_at),
+            "socket": self._listening.socket_path,
+            "port": self._listening.port,
+            "token": self._identity.token,
+            "instance": self._identity.instance,
+            "version": VERSION,
+            "protocol": rendezvous.PROTOCOL,
+        }
+        try:
+            publish(self._settings.data_dir, facts)
+        except OSError as failure:
+            # Nobody could find this daemon.
+            self.unpublished = str(failure)
+            self.stop()
+            return
         logger.info("listening; process %d, version %s, started by %s", os.getpid(), VERSION, self._started_by)
 
     async def _keep_engine(self) -> None:
@@ -192,6 +211,7 @@ class _Daemon:
             assembled = await assemble(self._settings, self._clock)
             self._problems = assembled.problems
             await assembled.engine.open()
+            self._footing.rest_on(self._settings.data_dir / STORE_FILE)
         except (KeymemError, OSError) as failure:
             logger.exception("the store could not be opened")
             self._door.fail(failure.message if isinstance(failure, KeymemError) else str(failure))
@@ -214,12 +234,32 @@ class _Daemon:
             logger.info("no session for %d ms", self._settings.daemon_idle_ms)
             self.stop()
 
+    async def _leave_when_lost(self) -> None:
+        """What stands on files that nobody finds any more must end, so that another can begin."""
+        while True:
+            if self._footing.lost() is not None:
+                self._leave_lost()
+                return
+            await asyncio.sleep(WATCH_S)
+
+    def _require_footing(self) -> None:
+        try:
+            self._footing.require()
+        except KeymemError:
+            self._leave_lost()
+            raise
+
+    def _leave_lost(self) -> None:
+        logger.error("%s; leaving", self._footing.lost())
+        self.stop()
+
     def _give_up(self) -> None:
         """Exit without waiting longer: what was acknowledged is on disk, and the system releases the lock."""
         unpublish(self._settings.data_dir, self._identity.instance)
+        self._listening.close()
         logger.warning("something did not finish in time; leaving it")
         logging.shutdown()
-        os._exit(0)
+        os._exit(0 if self.unpublished is None else 1)
 
 
 def jobs(engine: Engine, settings: Settings) -> tuple[Job, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -21,6 +22,8 @@ __all__ = ["LOG_BYTES", "LOG_FILES", "cap_logs", "log_file", "set_up"]
 LOG_BYTES: Final = 1024 * 1024
 LOG_FILES: Final = 5
 CAP_BYTES: Final = 200 * 1024 * 1024
+SELDOM_S: Final = 60.0
+KINDS: Final = 64
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -31,6 +34,25 @@ class _PrivateRotatingHandler(RotatingFileHandler):
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         os.fchmod(descriptor, 0o600)
         return open(descriptor, "a", encoding="utf-8", errors="backslashreplace")  # noqa: PTH123 - of a descriptor; the handler closes it
+
+
+class _Seldom(logging.Filter):
+    """Lets each message of a library pass once a minute: strangers' connections must not fill the log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether ``record`` is written."""
+        now = time.monotonic()
+        kind = str(record.msg)
+        if record.levelno > logging.WARNING or now - self._last.get(kind, -SELDOM_S) >= SELDOM_S:
+            if len(self._last) >= KINDS:
+                self._last.clear()
+            self._last[kind] = now
+            return True
+        return False
 
 
 def log_file(data_dir: Path) -> Path:
@@ -47,6 +69,9 @@ def set_up(data_dir: Path, *, on_terminal: bool) -> None:
         handlers.append(logging.StreamHandler(sys.stderr))
     logging.basicConfig(level=logging.WARNING, format=_FORMAT, handlers=handlers, force=True)
     logging.getLogger("keymem_daemon").setLevel(logging.INFO)
+    logging.getLogger("uvicorn.error").addFilter(_Seldom())
+    # A log that cannot be written must not spoil stderr, which is the same file, nor by that the exit code.
+    logging.raiseExceptions = False
     logging.captureWarnings(capture=True)
 
 

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from keymem_daemon.runtime.footing import inode
 from keymem_shim import rendezvous
 
-__all__ = ["Listening", "listen", "publish", "unpublish"]
+__all__ = ["Listening", "listen", "publish", "require_publishable", "unpublish"]
 
 BACKLOG: Final = 512
+ROOM_BYTES: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +27,13 @@ class Listening:
     sockets: tuple[socket.socket, ...]
     socket_path: str | None
     port: int | None
+    socket_inode: tuple[int, int] | None
 
     def close(self) -> None:
-        """Close the sockets and remove the socket file."""
+        """Close the sockets and remove the socket file, unless another has taken its place."""
         for opened in self.sockets:
             opened.close()
-        if self.socket_path is not None:
+        if self.socket_path is not None and inode(self.socket_path) == self.socket_inode:
             with suppress(FileNotFoundError):
                 Path(self.socket_path).unlink()
 
@@ -50,7 +53,7 @@ def listen(data_dir: Path, asked_port: int | None) -> Listening:
         tcp = _tcp(asked_port or 0)
         sockets.append(tcp)
         port = tcp.getsockname()[1]
-    return Listening(tuple(sockets), path, port)
+    return Listening(tuple(sockets), path, port, None if path is None else inode(path))
 
 
 def _unix(path: str) -> socket.socket:
@@ -89,17 +92,41 @@ def _tcp(port: int) -> socket.socket:
     return opened
 
 
+def require_publishable(data_dir: Path) -> None:
+    """Raise `OSError` when `daemon.json` could not be written; cheap, so that a start in vain ends soon."""
+    target = Path(rendezvous.discovery_path(str(data_dir)))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    try:
+        _write(_unfinished(target), " " * ROOM_BYTES)
+    finally:
+        _unfinished(target).unlink(missing_ok=True)
+
+
 def publish(data_dir: Path, facts: dict[str, Any]) -> None:
-    """Write ``facts`` to `daemon.json`: whole or not at all, 0600."""
-    target = rendezvous.discovery_path(str(data_dir))
-    temporary = f"{target}.{os.getpid()}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    """Write ``facts`` to `daemon.json`: whole or not at all, 0600. Raises `OSError`."""
+    target = Path(rendezvous.discovery_path(str(data_dir)))
+    unfinished = _unfinished(target)
+    try:
+        _write(unfinished, json.dumps(facts))
+        unfinished.replace(target)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def _unfinished(target: Path) -> Path:
+    """Always the same name: whoever writes it holds the lock, and what a killed daemon left is written over."""
+    return target.with_name(target.name + ".part")
+
+
+def _write(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         os.fchmod(descriptor, 0o600)
-        json.dump(facts, file)
+        file.write(text)
         file.flush()
         os.fsync(descriptor)
-    Path(temporary).replace(target)
 
 
 def unpublish(data_dir: Path, instance: str) -> None:

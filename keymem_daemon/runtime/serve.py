@@ -17,11 +17,12 @@ from typing import Final, Literal
 from filelock import FileLock, Timeout
 
 from keymem_daemon.runtime import logs
-from keymem_daemon.runtime.publish import listen
+from keymem_daemon.runtime.footing import Footing
+from keymem_daemon.runtime.publish import listen, require_publishable
 from keymem_daemon.settings import Settings
 from keymem_shim import rendezvous
 
-__all__ = ["AlreadyRunning", "CouldNotListen", "StartedBy", "Stopped", "held_lock", "serve"]
+__all__ = ["AlreadyRunning", "CouldNotListen", "CouldNotWrite", "StartedBy", "Stopped", "held_lock", "serve"]
 
 StartedBy = Literal["shim", "person", "service"]
 
@@ -50,6 +51,13 @@ class CouldNotListen:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class CouldNotWrite:
+    """The data directory does not take what a daemon has to write there, and why."""
+
+    reason: str
+
+
 def held_lock(settings: Settings) -> FileLock | AlreadyRunning:
     """The lock on the data directory, taken; or who has it. Makes the directory.
 
@@ -72,14 +80,25 @@ def held_lock(settings: Settings) -> FileLock | AlreadyRunning:
             return lock
 
 
-def serve(settings: Settings, started_by: StartedBy, *, on_terminal: bool) -> Stopped | AlreadyRunning | CouldNotListen:
+def serve(
+    settings: Settings, started_by: StartedBy, *, on_terminal: bool
+) -> Stopped | AlreadyRunning | CouldNotListen | CouldNotWrite:
     """Be the daemon of the data directory until told to stop."""
-    lock = held_lock(settings)
+    try:
+        lock = held_lock(settings)
+    except OSError as failure:
+        return CouldNotWrite(str(failure))
     if isinstance(lock, AlreadyRunning):
         return lock
+    footing = Footing()
+    footing.rest_on(rendezvous.lock_path(str(settings.data_dir)))
     with ExitStack() as held:
         held.callback(lock.release)
-        logs.set_up(settings.data_dir, on_terminal=on_terminal)
+        try:
+            logs.set_up(settings.data_dir, on_terminal=on_terminal)
+            require_publishable(settings.data_dir)
+        except OSError as failure:
+            return CouldNotWrite(str(failure))
         _allow_files()
         try:
             listening = listen(settings.data_dir, settings.daemon_port)
@@ -92,8 +111,8 @@ def serve(settings: Settings, started_by: StartedBy, *, on_terminal: bool) -> St
 
         gc.freeze()
         gc.enable()
-        asyncio.run(live(settings, started_by, listening))
-        return Stopped()
+        unpublished = asyncio.run(live(settings, started_by, listening, footing))
+        return Stopped() if unpublished is None else CouldNotWrite(unpublished)
 
 
 def _allow_files() -> None:

@@ -30,13 +30,14 @@ from keymem_daemon.api.tools import Surface
 from keymem_daemon.api.work import SharedWork
 from keymem_daemon.core.errors import KeymemError
 from keymem_daemon.runtime import logs
-from keymem_daemon.runtime.assemble import assemble, surroundings
+from keymem_daemon.runtime.assemble import STORE_FILE, assemble, surroundings
 from keymem_daemon.runtime.clock import SystemClock
 from keymem_daemon.runtime.daemon import STOP_S, jobs
+from keymem_daemon.runtime.footing import Footing
 from keymem_daemon.runtime.scheduler import Scheduler
-from keymem_daemon.runtime.serve import AlreadyRunning, Stopped, held_lock
+from keymem_daemon.runtime.serve import AlreadyRunning, CouldNotWrite, Stopped, held_lock
 from keymem_daemon.settings import Settings
-from keymem_shim import VERSION, identity
+from keymem_shim import VERSION, identity, rendezvous
 
 __all__ = ["serve_stdio"]
 
@@ -120,25 +121,36 @@ class _Parts:
 
     door: Door
     ended: asyncio.Event
+    footing: Footing
 
 
-def serve_stdio(settings: Settings) -> Stopped | AlreadyRunning:
+def serve_stdio(settings: Settings) -> Stopped | AlreadyRunning | CouldNotWrite:
     """Serve one client until its stdin ends."""
-    lock = held_lock(settings)
+    try:
+        lock = held_lock(settings)
+    except OSError as failure:
+        return CouldNotWrite(str(failure))
     if isinstance(lock, AlreadyRunning):
         return lock
+    footing = Footing()
+    footing.rest_on(rendezvous.lock_path(str(settings.data_dir)))
     try:
         logs.set_up(settings.data_dir, on_terminal=False)
-        asyncio.run(_life(settings))
+        asyncio.run(_life(settings, footing))
         return Stopped()
     finally:
         lock.release()
 
 
-async def _life(settings: Settings) -> None:
-    parts = _Parts(Door(), asyncio.Event())
+async def _life(settings: Settings, footing: Footing) -> None:
+    parts = _Parts(Door(), asyncio.Event(), footing)
     calls = Calls(
-        parts.door, SessionOrder(), SharedWork(), Metrics(), surroundings(settings, SystemClock(), one_client=True)
+        parts.door,
+        SessionOrder(),
+        SharedWork(),
+        Metrics(),
+        surroundings(settings, SystemClock(), one_client=True),
+        footing.require,
     )
     surface = Surface(settings.hook_installed, settings.compat_tools, settings.direct_recall)
     host = identity.host_claim()
@@ -181,6 +193,7 @@ async def _keep_engine(settings: Settings, parts: _Parts) -> None:
     try:
         engine = (await assemble(settings, clock)).engine
         await engine.open()
+        parts.footing.rest_on(settings.data_dir / STORE_FILE)
     except (KeymemError, OSError) as failure:
         logger.exception("the store could not be opened")
         parts.door.fail(failure.message if isinstance(failure, KeymemError) else str(failure))

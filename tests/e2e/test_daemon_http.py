@@ -156,3 +156,47 @@ def test_status_metrics_and_the_description_of_the_interface_are_there(daemon: R
     recall = described["paths"]["/api/recall"]["post"]
     assert "query" in recall["requestBody"]["content"]["application/json"]["schema"]["properties"]
     assert "searched" in json.dumps(recall["responses"]["200"])
+
+
+def test_strangers_on_the_port_leave_room_on_the_socket_and_are_hung_up_on_soon(daemon: RunningDaemon) -> None:
+    strangers = []
+    for _ in range(300):
+        opened = socket.socket()
+        opened.settimeout(WAIT_S)
+        opened.connect(("127.0.0.1", daemon.discovery.port or 0))
+        strangers.append(opened)
+    try:
+        with daemon.over_socket() as client:
+            for _ in range(10):
+                assert client.get("/health").status_code == 200
+        ended = [0 for opened in strangers if _is_hung_up_on(opened)]
+        assert len(ended) == 300
+        with daemon.over_tcp() as owner:
+            assert owner.get("/status").status_code == 200
+    finally:
+        for opened in strangers:
+            opened.close()
+    log = (daemon.directory / "logs" / "daemon.log").read_text(encoding="utf-8")
+    assert log.count("More connections over TCP") == 1
+
+
+def _is_hung_up_on(opened: socket.socket) -> bool:
+    try:
+        return opened.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def test_who_sends_too_much_before_reading_reads_why_it_was_refused(daemon: RunningDaemon) -> None:
+    chunk = b"%x\r\n%s\r\n" % (MIB, b" " * MIB)
+    head = "POST /api/remember HTTP/1.1\r\nHost: localhost:1\r\nContent-Type: application/json\r\n"
+    bodies = {
+        "Transfer-Encoding: chunked": chunk * 5 + b"0\r\n\r\n",
+        f"Content-Length: {5 * MIB}": b" " * 5 * MIB,
+    }
+    for length, body in bodies.items():
+        with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as opened:
+            opened.settimeout(WAIT_S)
+            opened.connect(daemon.discovery.socket or "")
+            opened.sendall(f"{head}{length}\r\n\r\n".encode() + body)
+            assert opened.recv(65_536).startswith(b"HTTP/1.1 413 ")

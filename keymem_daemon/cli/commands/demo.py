@@ -140,13 +140,19 @@ class _Walk:
         _check(bool(handles), f"the key {name} led to no other memory")
         total = listed["total"]
         self._step(
-            f'read_key("{name}")', why, f"{total} memories hang on {name}; one of them is new: {handles[0]['memory_id']}"
+            f'read_key("{name}")',
+            why,
+            f"{total} memories hang on {name}; one of them is new: {handles[0]['memory_id']}",
         )
         memory = await self._tool(
             "read_memory", memory_id=handles[0]["memory_id"], via_key_id=key["key_id"], namespace=NAMESPACE
         )
         keys = ", ".join(clean(one["concept"]) for one in memory["keys"])
-        self._step(f"read_memory({handles[0]['memory_id']})", f"Reached through {name}; its keys are {keys}.", memory["memory"]["content"])
+        self._step(
+            f"read_memory({handles[0]['memory_id']})",
+            f"Reached through {name}; its keys are {keys}.",
+            memory["memory"]["content"],
+        )
         return memory
 
     def _step(self, call: str, why: str, found: str) -> None:

@@ -1,6 +1,7 @@
 """Be the daemon, in the foreground, until SIGTERM, SIGINT or `keymemd stop`.
 
-Exit code 0 when it ended as it should, 3 when another process serves the data directory, 4 when it can listen nowhere.
+Exit code 0 when it ended as it should, 3 when another process serves the data directory, 4 when it can listen
+nowhere, 5 when the data directory takes no writes.
 """
 
 from __future__ import annotations

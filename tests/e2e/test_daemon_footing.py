@@ -1,0 +1,89 @@
+"""What becomes of a daemon whose files are taken away: it acknowledges nothing more, leaves, and takes nothing of another's."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from running_daemon import WAIT_S, RunningDaemon, running, start
+from shim_session import ShimSession, end_daemon, environment
+
+from keymem_shim import rendezvous
+
+ONE = {"content": "the oven is broken", "keys": ["oven"]}
+TWO = {"content": "the tap drips", "keys": ["tap"]}
+
+
+def take(path: Path) -> None:
+    """Delete a file or a folder."""
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@pytest.mark.parametrize("gone", ["", "keymem.db", "daemon.lock"])
+def test_no_write_is_acknowledged_once_the_files_are_gone_and_the_daemon_leaves(tmp_path: Path, gone: str) -> None:
+    directory = tmp_path / "d"
+    with running(directory) as daemon:
+        daemon.verb("remember", {"items": [ONE]})
+        with daemon.over_socket() as client:
+            assert client.get("/health").status_code == 200
+            take(directory / gone)
+            answer = client.post("/api/remember", json={"items": [TWO]})
+        assert answer.status_code == 507
+        error = answer.json()["error"]
+        assert error["code"] == "storage"
+        assert "was removed" in error["message"]
+        assert daemon.process.wait(WAIT_S) == 0
+
+
+def test_a_daemon_of_which_nobody_asks_anything_notices_by_itself(tmp_path: Path) -> None:
+    directory = tmp_path / "d"
+    with running(directory) as daemon:
+        shutil.rmtree(directory)
+        assert daemon.process.wait(WAIT_S) == 0
+
+
+def test_a_database_that_was_replaced_is_not_written_to(tmp_path: Path) -> None:
+    directory = tmp_path / "d"
+    with running(directory) as daemon:
+        daemon.verb("remember", {"items": [ONE]})
+        database = directory / "keymem.db"
+        other = directory / "other.db"
+        shutil.copy(database, other)
+        other.replace(database)
+        answer = daemon.post("/api/remember", {"items": [TWO]})
+        assert answer.status_code == 507
+        assert "replaced" in answer.json()["error"]["message"]
+
+
+def test_the_next_daemon_keeps_its_socket_when_the_one_whose_files_were_taken_ends(tmp_path: Path) -> None:
+    directory = tmp_path / "d"
+    with running(directory) as first:
+        shutil.rmtree(directory)
+        second: RunningDaemon = start(directory)
+        try:
+            second.wait_ready()
+            first.stop()
+            assert second.verb("remember", {"items": [TWO]})["results"][0]["saved"]
+            assert Path(rendezvous.socket_path(str(directory))).is_socket()
+        finally:
+            second.stop()
+            if second.process.stderr is not None:
+                second.process.stderr.close()
+
+
+def test_a_session_goes_on_with_a_new_daemon_after_its_directory_was_deleted(tmp_path: Path) -> None:
+    directory = tmp_path / "d"
+    try:
+        with ShimSession(environment(directory)) as session:
+            session.initialize()
+            session.call("remember", ONE)
+            shutil.rmtree(directory)
+            refused = session.call("remember", TWO)
+            assert refused["isError"]
+            assert refused["structuredContent"]["error"]["code"] == "storage"
+            saved = session.call("remember", TWO)["structuredContent"]["saved"]
+            found = session.call("recall", {"query": "tap"})["structuredContent"]
+            assert saved in [memory["id"] for memory in found["memories"]]
+    finally:
+        end_daemon(directory)
