@@ -27,7 +27,17 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterator
 
-__all__ = ["LAUNCHD_LABEL", "START_LIMIT_S", "SYSTEMD_UNIT", "Failed", "Forbidden", "Impossible", "Launcher"]
+__all__ = [
+    "LAUNCHD_LABEL",
+    "START_LIMIT_S",
+    "SYSTEMD_UNIT",
+    "Failed",
+    "Forbidden",
+    "Impossible",
+    "Launcher",
+    "failure_note",
+    "log_size",
+]
 
 START_LIMIT_S = 8.0
 """How long one attempt waits for a daemon to answer."""
@@ -36,6 +46,18 @@ FIRST_PAUSE_S = 0.005
 LONGEST_PAUSE_S = 0.25
 FIRST_RESPAWN_S = 0.2
 LONGEST_RESPAWN_S = 5.0
+FAILED_STARTS_LIMIT = 2
+"""How many daemons one attempt starts that give up with an error."""
+
+ALREADY_RUNNING = 3
+"""The exit code of a daemon that met another one's lock."""
+
+CAUSES = {4: "there is nowhere it can listen", 5: "the data directory cannot be written to"}
+"""What those exit codes say where not even the log does; a second try would end the same."""
+
+CAUSE_MARK = b"keymemd: "
+CAUSE_LIMIT = 300
+LOG_READ_LIMIT = 65_536
 HANDOVER_LIMIT_S = 3.0
 SERVICE_LIMIT_S = 3.0
 
@@ -81,6 +103,7 @@ class Launcher:
         self._child: subprocess.Popen[bytes] | None = None
         self._spawns = 0
         self._spawn_after = 0.0
+        self._log_before = 0
 
     def ensure(self) -> rendezvous.Ready | Forbidden | Failed | Impossible:
         """Return a daemon that answers, starting it if that is allowed; takes about `START_LIMIT_S` at most."""
@@ -122,13 +145,24 @@ class Launcher:
         elif isinstance(found, rendezvous.Ready):
             return found
         service_deadline = time.monotonic() + SERVICE_LIMIT_S if _service_started(self._directory) else 0.0
+        failures = 0
+        if not self._running():
+            self._child = None
         for _pause in _pauses(deadline):
+            if (code := self._failed_with()) is not None:
+                failures += 1
+                if failures >= FAILED_STARTS_LIMIT or code in CAUSES:
+                    note = failure_note(self._directory, code, self._log_before)
+                    return Failed(f"the daemon cannot start: {note}", final=True)
+                self._child = None
             if time.monotonic() >= max(service_deadline, self._spawn_after) and not self._running():
                 # One that ended may have met the lock of a daemon that is just ending, or is broken: ever more time.
                 self._spawn_after = time.monotonic() + min(FIRST_RESPAWN_S * 2**self._spawns, LONGEST_RESPAWN_S)
                 self._spawns += 1
+                self._log_before = log_size(self._directory)
+                log = os.open(_log_path(self._directory), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
                 try:
-                    self._child = _spawned(self._directory)
+                    self._child = _spawned(self._directory, log)
                 except OSError as problem:
                     return Impossible(f"no process can be started: {problem}")
             self._on_progress()
@@ -137,12 +171,42 @@ class Launcher:
                 return last
         return Failed(f"the daemon did not answer within {START_LIMIT_S:.0f} s of its start" + self._exit_note())
 
+    def _failed_with(self) -> int | None:
+        """Return the code with which our daemon gave up; None when it did not, or only met another one or an end."""
+        code = self._child.poll() if self._child is not None else None
+        return None if code is None or code <= 0 or code == ALREADY_RUNNING else code
+
     def _running(self) -> bool:
         return self._child is not None and self._child.poll() is None
 
     def _exit_note(self) -> str:
         code = self._child.poll() if self._child is not None else None
         return f"; it ended with code {code}" if code is not None else ""
+
+
+def log_size(directory: str) -> int:
+    """Return the length of the daemon's log in bytes: what is behind it later was said since."""
+    try:
+        return os.stat(_log_path(directory)).st_size
+    except OSError:
+        return 0
+
+
+def failure_note(directory: str, code: int, log_before: int) -> str:
+    """Say why a daemon ended with `code`: in its own words where it left any, else as far as the code tells."""
+    try:
+        with open(_log_path(directory), "rb") as log:
+            log.seek(log_before)
+            said = [line for line in log.read(LOG_READ_LIMIT).splitlines() if line.startswith(CAUSE_MARK)]
+    except OSError:
+        said = []
+    if said:
+        return said[-1][len(CAUSE_MARK) :][:CAUSE_LIMIT].decode("utf-8", "replace").strip()
+    return CAUSES.get(code, f"it ended with code {code}")
+
+
+def _log_path(directory: str) -> str:
+    return os.path.join(rendezvous.log_dir(directory), "daemon.log")
 
 
 def _pauses(deadline: float) -> Iterator[None]:
@@ -172,12 +236,10 @@ def _start_lock(directory: str) -> Iterator[bool]:
         os.close(handle)
 
 
-def _spawned(directory: str) -> subprocess.Popen[bytes]:
-    """Start the daemon in a session of its own, its output in the log; raises `OSError`."""
+def _spawned(directory: str, log: int) -> subprocess.Popen[bytes]:
+    """Start the daemon in a session of its own, its output in `log`, which is closed; raises `OSError`."""
     import subprocess  # noqa: PLC0415 - only the shim that starts a daemon pays for it
 
-    path = os.path.join(rendezvous.log_dir(directory), "daemon.log")
-    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     environment = daemon_environment()
     environment["KEYMEM_DATA_DIR"] = directory
     try:

@@ -11,14 +11,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from keymem_daemon.cli.contact import SEE_LOG, ask_once
 from keymem_daemon.cli.failure import CommandFailed
 from keymem_daemon.cli.terminal import note
-from keymem_shim import identity, rendezvous
+from keymem_shim import identity, launcher, rendezvous
 
-__all__ = ["is_held", "started", "stopped"]
+__all__ = ["found_or_free", "hung_step", "is_held", "started", "stopped"]
 
 START_S: Final = 30.0
 STOP_S: Final = 15.0
@@ -28,13 +29,38 @@ PAUSE_S: Final = 0.02
 def started() -> rendezvous.Discovery:
     """A daemon of its own session that does not leave when idle, once it has opened its store. Raises `CommandFailed`."""
     directory = rendezvous.data_dir()
+    child = _spawned(directory)
+    note("starting the daemon …")
+    for _pause in _pauses(START_S):
+        found = rendezvous.probe(directory)
+        if not isinstance(found, rendezvous.Unreachable):
+            if _is_open(found.discovery):
+                return found.discovery
+        elif (code := child.process.poll()) in (0, launcher.ALREADY_RUNNING):
+            # Another command or a session was quicker, with a start or a stop. What it started is waited for.
+            if not is_held(directory):
+                child = _spawned(directory)
+        elif code is not None:
+            why = launcher.failure_note(directory, code, child.log_before)
+            raise CommandFailed(f"the daemon cannot start: {why}", SEE_LOG)
+    raise CommandFailed(f"no daemon has answered for {START_S:.0f} s{_held_note(directory)}", hung_step(directory))
+
+
+@dataclass(frozen=True, slots=True)
+class _Spawned:
+    process: subprocess.Popen[bytes]
+    log_before: int
+
+
+def _spawned(directory: str) -> _Spawned:
     try:
         rendezvous.prepare_data_dir(directory)
+        before = launcher.log_size(directory)
         log = _opened_log(directory)
     except OSError as problem:
         raise CommandFailed(f"the data directory cannot be used: {problem}", "Set KEYMEM_DATA_DIR to one.") from problem
     try:
-        child = subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "keymem_daemon", "run", "--started-by", "person"],
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -47,14 +73,46 @@ def started() -> rendezvous.Discovery:
         raise CommandFailed(f"no process can be started: {problem}", "Free some processes or memory.") from problem
     finally:
         os.close(log)
-    note("starting the daemon …")
-    for _pause in _pauses(START_S):
+    return _Spawned(process, before)
+
+
+def found_or_free(directory: str) -> rendezvous.Discovery | None:
+    """The daemon that answers, or ``None`` when the data directory is free; one that starts or stops is waited for.
+
+    Raises `CommandFailed` when a process holds the directory and does neither in time.
+    """
+    for _pause in _pauses(STOP_S):
         found = rendezvous.probe(directory)
-        if not isinstance(found, rendezvous.Unreachable) and _is_open(found.discovery):
+        if not isinstance(found, rendezvous.Unreachable):
             return found.discovery
-        if child.poll() is not None and isinstance(found, rendezvous.Unreachable):
-            raise CommandFailed(f"the daemon ended with code {child.returncode} instead of starting", SEE_LOG)
-    raise CommandFailed(f"the daemon has not answered for {START_S:.0f} s", SEE_LOG)
+        if not is_held(directory):
+            return None
+    raise CommandFailed(f"no daemon has answered for {STOP_S:.0f} s{_held_note(directory)}", hung_step(directory))
+
+
+def hung_step(directory: str) -> str:
+    """What to do about a process that holds ``directory`` and does not answer."""
+    pid = _holder(directory)
+    if pid is None:
+        return SEE_LOG
+    return f"If it stays so, end it with `kill -9 {pid}`; what was acknowledged is on disk."
+
+
+def _held_note(directory: str) -> str:
+    pid = _holder(directory)
+    return "" if pid is None else f"; process {pid} holds {directory}"
+
+
+def _holder(directory: str) -> int | None:
+    """The process that holds ``directory``, if it said who it is and is there."""
+    discovery = rendezvous.read_discovery(directory)
+    if discovery is None or not is_held(directory):
+        return None
+    try:
+        os.kill(discovery.pid, 0)
+    except OSError:
+        return None
+    return discovery.pid
 
 
 def stopped(discovery: rendezvous.Discovery) -> None:
@@ -64,6 +122,10 @@ def stopped(discovery: rendezvous.Discovery) -> None:
         ask_once(discovery, "POST", "/control/stop", {}, limit_s=STOP_S)
     except ConnectionError:
         note("the daemon was stopping already")
+    except CommandFailed:
+        # Another daemon may be there by now, which refuses the token of this one.
+        if _is_there(directory, discovery):
+            raise
     note("stopping the daemon …")
     for _pause in _pauses(STOP_S):
         if not is_held(directory):
@@ -74,6 +136,11 @@ def stopped(discovery: rendezvous.Discovery) -> None:
     raise CommandFailed(
         f"the daemon (pid {discovery.pid}) has not ended for {STOP_S:.0f} s", f"End it with `kill -9 {discovery.pid}`."
     )
+
+
+def _is_there(directory: str, discovery: rendezvous.Discovery) -> bool:
+    found = rendezvous.probe(directory)
+    return isinstance(found, rendezvous.Unreachable) or found.discovery.instance == discovery.instance
 
 
 def is_held(directory: str) -> bool:

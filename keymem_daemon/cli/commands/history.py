@@ -8,8 +8,9 @@ from itertools import groupby
 from typing import Any
 
 from keymem_daemon.cli.contact import call
+from keymem_daemon.cli.failure import CommandFailed
 from keymem_daemon.cli.listing import cut
-from keymem_daemon.cli.terminal import bold, columns, dim, print_json, say
+from keymem_daemon.cli.terminal import bold, clean, columns, dim, print_json, say
 
 __all__ = ["configure", "run"]
 
@@ -24,6 +25,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Run the command."""
     found = call("history", {"id": given.id, "limit": given.limit})
+    if given.id and not found["changes"]:
+        raise CommandFailed(
+            f"there is no memory or key {clean(given.id)[:60]!r}, and there was none",
+            "`keymemd list` and `keymemd keys` show the ids.",
+        )
     if given.json:
         print_json(found)
         return 0
@@ -33,7 +39,7 @@ def run(given: argparse.Namespace) -> int:
             what = f"  {change['entity']} {change['entity_id']}"
             say(what + dim(cut(f"  {_said(change)}", columns() - len(what))))
     if not found["changes"]:
-        say("no change is recorded" + (f" of {given.id}" if given.id else ""))
+        say("no change is recorded")
     return 0
 
 

@@ -22,11 +22,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Run the command."""
-    found = rendezvous.probe(rendezvous.data_dir())
-    if isinstance(found, rendezvous.Unreachable):
+    found = process.found_or_free(rendezvous.data_dir())
+    if found is None:
         report(process.started(), given.json, "started")
     else:
-        report(found.discovery, given.json, "already running")
+        report(found, given.json, "already running")
     return 0
 
 

@@ -50,10 +50,17 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _down(directory: str, reason: str, as_json: bool) -> int:
+    from keymem_daemon.cli.process import hung_step, is_held  # noqa: PLC0415 - it loads more than a healthy daemon's status needs
+
+    step = "`keymemd start` starts the daemon."
+    if is_held(directory):
+        reason = f"a process holds the data directory; {reason}"
+        step = f"It may be starting or stopping. {hung_step(directory)}"
     if as_json:
-        print_json({"state": "down", "reason": reason, "data_dir": directory, "version": VERSION})
+        facts = {"state": "down", "reason": reason, "mend": step, "data_dir": directory, "version": VERSION}
+        print_json(facts)
     else:
-        say(f"{red('down')}: {reason}", dim(f"data directory {directory}; `keymemd start` starts the daemon"))
+        say(f"{red('down')}: {reason}", step, dim(f"data directory {directory}"))
     return DOWN
 
 

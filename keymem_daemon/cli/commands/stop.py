@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 
 from keymem_daemon.cli import process
-from keymem_daemon.cli.failure import CommandFailed
 from keymem_daemon.cli.terminal import print_json, say
 from keymem_shim import rendezvous
 
@@ -32,16 +31,8 @@ def run(given: argparse.Namespace) -> int:
 
 def end() -> int | None:
     """Stop the daemon there is; its process id, or ``None`` when there was none. Raises `CommandFailed`."""
-    directory = rendezvous.data_dir()
-    found = rendezvous.probe(directory)
-    if not isinstance(found, rendezvous.Unreachable):
-        process.stopped(found.discovery)
-        return found.discovery.pid
-    if process.is_held(directory):
-        discovery = rendezvous.read_discovery(directory)
-        who = "a process" if discovery is None else f"the process that was pid {discovery.pid}"
-        raise CommandFailed(
-            f"{who} holds {directory} and does not answer",
-            "It may be starting or stopping: try again in some seconds, then end the process by hand.",
-        )
-    return None
+    discovery = process.found_or_free(rendezvous.data_dir())
+    if discovery is None:
+        return None
+    process.stopped(discovery)
+    return discovery.pid
