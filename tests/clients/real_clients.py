@@ -150,6 +150,11 @@ class Memory:
         """Whether a daemon runs."""
         return self.keymemd("status").code != 2
 
+    def start(self) -> None:
+        """Have a daemon run."""
+        started = self.keymemd("start")
+        assert started.code == 0, started
+
     def stop(self) -> None:
         """Stop the daemon, if there is one."""
         self.keymemd("stop")
