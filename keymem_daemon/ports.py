@@ -131,8 +131,16 @@ class Store(VectorStore, Protocol):
         """What happened, newest first, of one memory or key or of all."""
         ...
 
+    def remembers(self, memory_id: str) -> bool:
+        """Whether history still has a text of a memory of that id, be it there or not."""
+        ...
+
     def purge(self, memory_ids: Sequence[str], surfaces: Sequence[str]) -> None:
-        """Remove every trace of the text of these memories and of key strings that went with them: rows, history, vectors, free pages, WAL."""
+        """Remove every trace of the text of these memories and of key strings that went with them: rows, history, vectors, free pages, WAL.
+
+        Of a memory that exists no more, and of what it replaced that exists no more, history says what to remove. What an earlier
+        call or commit left unfinished is finished, too; with nothing named that is all.
+        """
         ...
 
     def meta(self, name: str) -> str | None:

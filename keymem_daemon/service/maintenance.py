@@ -20,9 +20,15 @@ async def sweep(engine: Engine) -> Result:
     """Delete what has expired and what learning no longer needs; ``{expired, pruned}``."""
     now = engine.now()
     actor = Actor(tool="sweep")
-    expired = await engine.writer.write(
-        "expire", actor, None, lambda plan: {"ids": decide_expire(plan, now)}, after=lambda result: purging(engine, result["ids"])
-    )
+    texts: list[str] = []
+
+    def decide(plan: Plan) -> Result:
+        texts.extend(sentence for memory in plan.graph.due(now) for sentence in engine.catalog.sentences_of(memory.id))
+        return {"ids": decide_expire(plan, now)}
+
+    # With nothing expired, too: a purge that could not be finished when it was asked for is finished now.
+    expired = await engine.writer.write("expire", actor, None, decide, after=lambda result: lambda: engine.store.purge(result["ids"], texts))
+    engine.discard_vectors(texts)
     pruned = await engine.writer.write("prune", actor, None, lambda plan: _pruned(engine, plan, now))
     return {"expired": len(expired["ids"]), "pruned": pruned["pruned"]}
 

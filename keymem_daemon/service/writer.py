@@ -19,7 +19,7 @@ import json
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from keymem_daemon.core.changes import (
     Action,
@@ -41,11 +41,13 @@ from keymem_daemon.core.model import Actor
 from keymem_daemon.ports import Clock, Store
 
 T = TypeVar("T")
+_Part = Literal["commit", "after", "soft"]
 Result = dict[str, Any]
 Decide = Callable[[Plan], Result | Awaitable[Result]]
 
 GROUP_JOBS = 64
 REMEMBERED_SOFT_REQUESTS = 4_096
+SEEN_WAIT_S = 0.2
 
 
 class Indexes(Protocol):
@@ -109,7 +111,12 @@ class Writer:
         self._closing = False
         self._idle = asyncio.Event()
         self._idle.set()
-        self.last_failure: str | None = None
+        self._failures: dict[_Part, str] = {}
+
+    @property
+    def last_failure(self) -> str | None:
+        """What the last attempt to write failed with, of the part that has not succeeded since; else ``None``."""
+        return next(iter(self._failures.values()), None)
 
     async def write(
         self,
@@ -136,12 +143,18 @@ class Writer:
         return await done
 
     async def seen(self, request_id: str | None) -> bool:
-        """Whether the soft changes of this request have been made already."""
+        """Whether the soft changes of this request have been made already, as far as the store tells in a moment.
+
+        A read waits for no store: one that is held up or broken has seen nothing, and a read that is asked again just then counts twice.
+        """
         if request_id is None:
             return False
         if request_id in self._soft_requests:
             return True
-        return await self._in_store(lambda: self._store.response_to(request_id)) is not None
+        recorded = self._in_store(lambda: self._store.response_to(request_id))
+        recorded.add_done_callback(_retrieved)
+        await asyncio.wait((recorded,), timeout=SEEN_WAIT_S)
+        return recorded.done() and recorded.exception() is None and recorded.result() is not None
 
     def soften(self, request_id: str | None, decide: Callable[[Plan], None]) -> None:
         """Make soft changes now, or right after the commit that is under way. ``decide`` that raises changes nothing."""
@@ -217,11 +230,12 @@ class Writer:
         try:
             await self._in_store(commit)
         except KeymemError as failure:
-            self.last_failure = failure.message
+            self._failures["soft"] = failure.message
             for mine, theirs in ((self._dirty.memories, dirty.memories), (self._dirty.keys, dirty.keys), (self._dirty.requests, dirty.requests)):
                 mine.update(theirs)
             self._dirty.links.update(dirty.links)
             return 0
+        self._failures.pop("soft", None)
         return len(changes)
 
     def _drain_soft(self) -> None:
@@ -296,9 +310,10 @@ class Writer:
             try:
                 await self._in_store(lambda: self._store.commit(commits))
             except Exception as failure:  # noqa: BLE001 - nothing was committed, so every job of the group must hear of it
-                self.last_failure = str(failure)
+                self._failures["commit"] = str(failure)
                 _fail([job for job, _ in carried], failure)
                 return
+            self._failures.pop("commit", None)
             for change in whole.changes:
                 self._graph.apply(change)
             for _ in self._indexes.steps(whole.changes):
@@ -307,10 +322,20 @@ class Writer:
             try:
                 await self._in_store(call)
             except KeymemError as failure:
-                # The change stands and is recorded; the store finishes its own purge when it opens.
-                self.last_failure = failure.message
+                # The change stands and is recorded; the store finishes its own purge with the next one, at the latest when it opens.
+                self._failures["after"] = failure.message
+            else:
+                self._failures.pop("after", None)
         for job, result in carried:
             _settle(job, result)
+        if commits and "soft" in self._failures:
+            await self._write_dirty()
+
+
+def _retrieved(call: asyncio.Future[T]) -> None:
+    """Nobody may be left to ask what went wrong with ``call``."""
+    if not call.cancelled():
+        call.exception()
 
 
 def _settle(job: _Job, outcome: Result | Exception) -> None:

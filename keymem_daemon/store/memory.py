@@ -30,7 +30,7 @@ from keymem_daemon.core.model import Key, Link, Memory
 from keymem_daemon.core.overlay import Overlay
 from keymem_daemon.ports import ChangeRecord, StoreReport
 from keymem_daemon.store.records import PURGED_IMAGE, Record, encoded, image
-from keymem_daemon.store.redact import redacted, removed_ids
+from keymem_daemon.store.redact import redacted, removed_ids, surfaces_of_image, tells_of_forgetting
 from keymem_daemon.store.schema import VERSION
 
 
@@ -81,12 +81,18 @@ class MemoryStore:
         )
         return list(islice(found, limit))
 
+    def remembers(self, memory_id: str) -> bool:
+        return any("content" in image for image in self._tables.images("memory", memory_id))
+
     def purge(self, memory_ids: Sequence[str], surfaces: Sequence[str]) -> None:
-        # A response that was redacted is left as it is, and so is the one that says that this was forgotten.
+        # A response that was redacted is left as it is.
         done = self._tables.purged.issuperset(memory_ids)
-        self._tables.scrub(set(memory_ids), set(surfaces), responses=not done)
+        ids, texts = self._tables.left_in_history(memory_ids)
+        ids.update(memory_ids)
+        texts.update(surfaces)
+        self._tables.scrub(ids, texts, responses=not done)
         self._tables.purged.clear()
-        self._drop_vectors(set(surfaces))
+        self._drop_vectors(texts)
 
     def _drop_vectors(self, texts: Collection[str]) -> None:
         for space, text in [entry for entry in self._vectors if entry[1] in texts]:
@@ -148,31 +154,68 @@ class _Tables:
 
     def carry_out(self, commit: Commit) -> set[str]:
         """Make the commit happen; returns the texts that it purged."""
-        texts = self._purged_with(commit)
+        ids, texts = self._purged_with(commit)
         for change in commit.changes:
             self._apply(change, commit)
         if texts:
-            self.scrub(removed_ids(commit), texts)
+            self.scrub(ids, texts)
         if commit.request_id is not None:
             if commit.request_id in self.requests:
                 raise ValueError(f"request {commit.request_id} has been carried out already")
             self.requests[commit.request_id] = (commit.at, commit.response or "null")
         return texts
 
-    def _purged_with(self, commit: Commit) -> set[str]:
-        """Texts that a commit which purges takes along: the memories' and those of the keys removed with them."""
-        if not any(isinstance(change, MemoryRemoved) and change.purge for change in commit.changes):
-            return set()
+    def _purged_with(self, commit: Commit) -> tuple[set[str], set[str]]:
+        """Ids and texts that a commit which purges takes along: the memories', their removed keys' and those of what they had replaced."""
+        ids = set(removed_ids(commit))
+        if not ids:
+            return set(), set()
+        replaced: set[str] = set()
         texts: set[str] = set()
         for change in commit.changes:
             match change:
                 case MemoryRemoved(memory_id, purge=True) if memory_id in self.memories:
                     texts.add(self.memories[memory_id].content)
+                    replaced.update(self._replaced_by(memory_id))
                 case KeyRemoved(key_id) if key_id in self.keys:
                     texts.update(self.keys[key_id].surfaces)
                 case _:
                     pass
-        return texts
+        past_ids, past_texts = self.left_in_history(replaced - ids)
+        return ids | past_ids, texts | past_texts
+
+    def images(self, entity: str, identity: str) -> list[Mapping[str, object]]:
+        """Every image of a record in history, oldest first."""
+        records = [record for record in self.history if record.entity == entity and record.entity_id == identity]
+        return [image for record in records for image in (record.before, record.after) if image is not None]
+
+    def left_in_history(self, memory_ids: Collection[str]) -> tuple[set[str], set[str]]:
+        """Ids and texts of those memories that exist no more, of what they replaced and of the keys that only they had."""
+        ids: set[str] = set()
+        texts: set[str] = set()
+        for memory_id in {*memory_ids, *(older for given in memory_ids for older in self._replaced_by(given))}:
+            contents = [str(image["content"]) for image in self.images("memory", memory_id) if "content" in image]
+            if memory_id in self.memories or not contents:
+                continue
+            keys = {key_id for key_id in self._keys_once_on(memory_id) if key_id not in self.keys}
+            ids |= {memory_id, *keys}
+            texts.update(contents)
+            texts.update(
+                text for key_id in keys for image in self.images("key", key_id) for text in surfaces_of_image(image)
+            )
+        return ids, texts
+
+    def _replaced_by(self, memory_id: str) -> list[str]:
+        """What the memory superseded, and what that did, as far as history tells."""
+        found = [memory_id]
+        for each in found:
+            older = (image.get("supersedes") for image in self.images("memory", each))
+            found.extend(dict.fromkeys(name for name in older if isinstance(name, str) and name not in found))
+        return found[1:]
+
+    def _keys_once_on(self, memory_id: str) -> set[str]:
+        pairs = [record.entity_id.split(":") for record in self.history if record.entity == "link"]
+        return {key_id for key_id, linked in pairs if linked == memory_id}
 
     def _apply(self, change: Change, commit: Commit) -> None:
         match change:
@@ -245,7 +288,7 @@ class _Tables:
             return
         mentions = [*past, *(encoded(text) for text in texts)]
         for request_id, (at, response) in list(self.requests.items()):
-            if any(mention in response for mention in mentions):
+            if any(mention in response for mention in mentions) and not tells_of_forgetting(response, past):
                 self.requests[request_id] = (at, redacted(response, texts))
 
 

@@ -39,6 +39,28 @@ def create(db: sqlite3.Connection) -> None:
     _in_one_transaction(db, TABLES, VERSION)
 
 
+def incomplete_tables(db: sqlite3.Connection) -> list[str]:
+    """Tables of the present schema that a database of that version lacks, wholly or in part."""
+    model = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        create(model)
+        wanted = _columns(model)
+    finally:
+        model.close()
+    there = _columns(db)
+    return [table for table, columns in wanted.items() if not columns <= there.get(table, frozenset())]
+
+
+def _columns(db: sqlite3.Connection) -> dict[str, frozenset[str]]:
+    rows = db.execute(
+        "SELECT t.name, c.name FROM sqlite_master AS t JOIN pragma_table_info(t.name) AS c WHERE t.type = 'table'"
+    )
+    found: dict[str, frozenset[str]] = {}
+    for table, column in rows:
+        found[table] = found.get(table, frozenset()) | {column}
+    return found
+
+
 def migrated(
     db: sqlite3.Connection,
     path: Path,

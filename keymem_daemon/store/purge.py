@@ -1,7 +1,8 @@
 """Forgetting for good: where a text can still be after its record is gone, and how it goes from there.
 
 1. In the transaction that removes a memory its text leaves history, recorded responses and the vector cache (`scrub`), and the
-   purge is noted as pending, by ids.
+   purge is noted as pending, by ids. So do texts of which nothing but history knows any more: what the memory had replaced, step
+   by step, and their keys (`left_in_history`).
 2. What remains are bytes: older frames of the write-ahead log (`checkpoint` empties it) and unused parts of pages
    (`clear_bytes`).
 3. Copies that the store made by itself, before a migration or when something was damaged, are treated likewise (`purge_copies`).
@@ -30,7 +31,7 @@ from keymem_daemon.store.records import (
     trace_of,
     vector_key,
 )
-from keymem_daemon.store.redact import redacted, removed_ids
+from keymem_daemon.store.redact import redacted, removed_ids, surfaces_of_image, tells_of_forgetting
 from keymem_daemon.store.slack import NotScrubbable, clear_slack
 
 PURGED: Final = '{"purged":true}'
@@ -50,9 +51,11 @@ def removed(db: sqlite3.Connection, commit: Commit) -> Removed | None:
     if not ids:
         return None
     texts: list[str] = []
+    left: list[str] = []
     for change in commit.changes:
         match change:
             case MemoryRemoved(memory_id, purge=True):
+                left.extend(_replaced_by(db, memory_id))
                 row = db.execute("SELECT content FROM memories WHERE id = ?", (memory_id,)).fetchone()
                 texts.extend(row or ())
             case KeyRemoved(key_id):
@@ -60,7 +63,70 @@ def removed(db: sqlite3.Connection, commit: Commit) -> Removed | None:
                 texts.extend(_surfaces(row))
             case _:
                 pass
+    past = left_in_history(db, [memory_id for memory_id in left if memory_id not in ids])
+    return Removed((*ids, *past.ids), (*texts, *past.texts))
+
+
+def remembers(db: sqlite3.Connection, memory_id: str) -> bool:
+    """Whether history has a text of the memory."""
+    return any("content" in image for image in _images(db, "memory", memory_id))
+
+
+def left_in_history(db: sqlite3.Connection, memory_ids: Collection[str]) -> Removed:
+    """What history has of those memories that exist no more, of what they replaced and of the keys that only they had."""
+    wanted = dict.fromkeys(memory_ids)
+    for memory_id in memory_ids:
+        wanted.update(dict.fromkeys(_replaced_by(db, memory_id)))
+    ids: dict[str, None] = {}
+    texts: dict[str, None] = {}
+    for memory_id in wanted:
+        if _exists(db, "memories", memory_id):
+            continue
+        contents = [str(image["content"]) for image in _images(db, "memory", memory_id) if "content" in image]
+        if not contents:
+            continue
+        ids[memory_id] = None
+        texts.update(dict.fromkeys(contents))
+        for key_id in _keys_once_on(db, memory_id):
+            ids[key_id] = None
+            texts.update((text, None) for image in _images(db, "key", key_id) for text in surfaces_of_image(image))
     return Removed(tuple(ids), tuple(texts))
+
+
+def _replaced_by(db: sqlite3.Connection, memory_id: str) -> list[str]:
+    """What the memory superseded, and what that did, nearest first, as far as history tells; without the memory itself."""
+    found = {memory_id: None}
+    frontier = [memory_id]
+    while frontier:
+        for image in _images(db, "memory", frontier.pop(0)):
+            older = image.get("supersedes")
+            if isinstance(older, str) and older not in found:
+                found[older] = None
+                frontier.append(older)
+    return list(found)[1:]
+
+
+def _keys_once_on(db: sqlite3.Connection, memory_id: str) -> list[str]:
+    """Keys that were linked to the memory and exist no more. Reads all of history: for the rare case only."""
+    pairs = db.execute(
+        "SELECT DISTINCT entity_id FROM changes WHERE entity = 'link' AND substr(entity_id, -?) = ?",
+        (len(memory_id) + 1, f":{memory_id}"),
+    ).fetchall()
+    keys = [pair.removesuffix(f":{memory_id}") for (pair,) in pairs]
+    return [key_id for key_id in keys if not _exists(db, "keys", key_id)]
+
+
+def _images(db: sqlite3.Connection, entity: str, identity: str) -> list[dict[str, object]]:
+    """Every image of a record in history, oldest first."""
+    rows = db.execute(
+        "SELECT before, after FROM changes WHERE entity_id = ? AND entity = ? ORDER BY seq", (identity, entity)
+    ).fetchall()
+    images = [json.loads(image) for row in rows for image in row if image is not None]
+    return [image for image in images if isinstance(image, dict)]
+
+
+def _exists(db: sqlite3.Connection, table: str, identity: str) -> bool:
+    return db.execute(f"SELECT 1 FROM {table} WHERE id = ?", (identity,)).fetchone() is not None  # noqa: S608 - a table of schema.py
 
 
 def _surfaces(row: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -89,7 +155,7 @@ def scrub(db: sqlite3.Connection, what: Removed, *, responses: bool = True) -> l
     for identity in ids:
         _purge_changes(db, identity)
     if responses:
-        _redact_responses(db, [*ids, *(encoded(text) for text in what.texts)], what.texts)
+        _redact_responses(db, ids, what.texts)
     spaces = [space for (space,) in db.execute("SELECT seq FROM spaces")]
     db.executemany(
         "DELETE FROM vectors WHERE space = ? AND text_hash = ?",
@@ -110,9 +176,10 @@ def _purge_changes(db: sqlite3.Connection, identity: str) -> None:
     )
 
 
-def _redact_responses(db: sqlite3.Connection, mentions: Collection[str], texts: Collection[str]) -> None:
+def _redact_responses(db: sqlite3.Connection, ids: Collection[str], texts: Collection[str]) -> None:
+    mentions = [*ids, *(encoded(text) for text in texts)]
     for seq, response in db.execute("SELECT seq, response FROM requests").fetchall():
-        if any(mention in response for mention in mentions):
+        if any(mention in response for mention in mentions) and not tells_of_forgetting(response, ids):
             db.execute("UPDATE requests SET response = ? WHERE seq = ?", (redacted(response, texts), seq))
 
 

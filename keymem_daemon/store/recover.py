@@ -34,8 +34,36 @@ _PAGE_SIZE: Final = 4096
 Cells = tuple[object, ...]
 
 
-def recovered(path: Path, clock: Clock) -> list[str]:
-    """Put a sound database in the place of the damaged ``path``, which no one has open; returns what to tell the operator."""
+def recovered(path: Path, clock: Clock, reason: str) -> list[str]:
+    """Put a sound database in the place of the damaged ``path``, which no one has open; returns what to tell the operator.
+
+    ``reason`` says what is wrong with it.
+    """
+    kept = dated(path, "damaged-", clock.now())
+    copies = _kept(path, kept)
+    try:
+        saved = _rebuilt(path)
+    except BaseException:
+        for copy in copies:
+            copy.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+    finish_exchange(path)
+    return [f"the database was damaged ({reason}) and is kept as {kept.name}; recovered from it: {saved}"]
+
+
+def _kept(path: Path, kept: Path) -> list[Path]:
+    """Give the damaged files further names before anything opens them: SQLite deletes a log that it thinks has no use."""
+    copies = []
+    for source, target in zip(database_files(path), database_files(kept), strict=True):
+        if source.exists() and not source.name.endswith("-shm"):
+            _also_named(source, target)
+            copies.append(target)
+    return copies
+
+
+def _rebuilt(path: Path) -> str:
+    """Make ``….recovered`` from what can be read of ``path``; how much that was, for a person."""
     fresh = path.with_name(f"{path.name}.recovering")
     for leftover in database_files(fresh):
         leftover.unlink(missing_ok=True)
@@ -48,15 +76,8 @@ def recovered(path: Path, clock: Clock) -> list[str]:
             counts = _salvaged_without_first_page(path, new)
     finally:
         new.close()
-    kept = dated(path, "damaged-", clock.now())
-    for source, target in zip(database_files(path), database_files(kept), strict=True):
-        if source.exists() and not source.name.endswith("-shm"):
-            _also_named(source, target)
     fresh.replace(_complete(path))
-    sync_directory(path.parent)
-    finish_exchange(path)
-    saved = ", ".join(f"{counts[table]} {table}" for table in ("memories", "keys", "links"))
-    return [f"the database was damaged and is kept as {kept.name}; recovered from it: {saved}"]
+    return ", ".join(f"{counts[table]} {table}" for table in ("memories", "keys", "links"))
 
 
 def finish_exchange(path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from keymem_daemon.core.changes import Commit, KeyRemoved, MemoryRemoved
@@ -42,6 +42,25 @@ def _without_texts(value: object, words: frozenset[str]) -> object:
             return {str(name): _without_texts(item, words) for name, item in value.items()}
         case _:
             return value
+
+
+def tells_of_forgetting(response: str, ids: Collection[str]) -> bool:
+    """Whether this is the answer that one of these was deleted: it has no text of it, and its asker may ask again."""
+    try:
+        value = json.loads(response)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and value.get("deleted") in ids
+
+
+def surfaces_of_image(image: Mapping[str, object]) -> list[str]:
+    """The strings of a key as history has it; none where it was purged."""
+    names: list[object] = [image.get("concept")]
+    for field, part in (("aliases", None), ("learned", "alias"), ("candidates", "query")):
+        held = image.get(field)
+        entries: list[object] = held if isinstance(held, list) else []
+        names += entries if part is None else [entry.get(part) for entry in entries if isinstance(entry, dict)]
+    return [name for name in names if isinstance(name, str)]
 
 
 def removed_ids(commit: Commit) -> list[str]:

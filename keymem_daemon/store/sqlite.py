@@ -13,8 +13,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar, assert_never
 
@@ -37,7 +38,16 @@ from keymem_daemon.store import purge
 from keymem_daemon.store.files import copy_database, database_files
 from keymem_daemon.store.loading import Loading
 from keymem_daemon.store.migrate import NewerSchema
-from keymem_daemon.store.opening import Opened, connected, is_damage, opened, primary_code, reopened_after_damage
+from keymem_daemon.store.opening import (
+    CannotOpen,
+    Opened,
+    connected,
+    is_damage,
+    once_free,
+    opened,
+    primary_code,
+    reopened_after_damage,
+)
 from keymem_daemon.store.records import (
     KEY_COLUMNS,
     LINK_COLUMNS,
@@ -109,18 +119,21 @@ class SqliteStore:
     """Implements `keymem_daemon.ports.Store` on ``path`` (``DATA/keymem.db``), whose directory is the data directory.
 
     Opening makes the directory and the file when they are absent, private to the user; brings an older schema forward after
-    a backup; and sets a damaged file aside, recovering what can be read. Raises `StorageFailed` when there can be no
-    database there, or when a newer keymem wrote it.
+    a backup; and sets a damaged file aside, recovering what can be read. Waits for as long as another process has the file
+    locked. Raises `CannotOpen` when there can be no database there, or when a newer keymem wrote it.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
         self._clock = clock
         self._problems: list[str] = []
-        with _storage_errors():
+        self._unfinished: str | None = None
+        with _opening_errors(path):
             self._use(opened(path, clock))
             self._last_write_at = self._last_commit_at()
-        self._finish_interrupted_purge()
+        if not self._file.read_only:
+            with suppress(StorageFailed):  # told by `report`, and tried again by the next `purge`
+                self._finish_purge()
 
     # The graph.
 
@@ -140,7 +153,7 @@ class SqliteStore:
     def _recover(self) -> None:
         """Work on what can be read of a file that turned out to be damaged. Rows keep their numbers, so reading can go on."""
         self._db.close()
-        self._use(reopened_after_damage(self._path, self._clock))
+        self._use(reopened_after_damage(self._path, self._clock, "unreadable rows"))
 
     def _use(self, file: Opened) -> None:
         self._file = file
@@ -257,37 +270,41 @@ class SqliteStore:
         with _storage_errors():
             return [_change_record(row) for row in self._db.execute(query, (*parameters, max(limit, 0)))]
 
+    def remembers(self, memory_id: str) -> bool:
+        with _storage_errors():
+            return purge.remembers(self._db, memory_id)
+
     def purge(self, memory_ids: Sequence[str], surfaces: Sequence[str]) -> None:
-        removed = purge.Removed(tuple(memory_ids), tuple(surfaces))
-        with self._transaction(durable=True):
-            # A response that was redacted is left as it is, and so is the one that says that this was forgotten.
-            done = set(memory_ids) <= set(purge.pending(self._db))
-            purge.mark_pending(self._db, purge.scrub(self._db, removed, responses=not done))
+        if memory_ids or surfaces:
+            with self._transaction(durable=True):
+                # A response that was redacted is left as it is.
+                done = set(memory_ids) <= set(purge.pending(self._db))
+                past = purge.left_in_history(self._db, memory_ids)
+                removed = purge.Removed((*memory_ids, *past.ids), (*surfaces, *past.texts))
+                purge.mark_pending(self._db, purge.scrub(self._db, removed, responses=not done))
         self._finish_purge()
 
-    def _finish_interrupted_purge(self) -> None:
-        if self._file.read_only:
-            return
-        try:
-            with _storage_errors():
-                unfinished = purge.pending(self._db)
-            if unfinished:
-                self._finish_purge()
-        except StorageFailed as error:
-            self._problems.append(
-                f"texts that were forgotten may still be in the files: {error.message}; a restart tries again"
-            )
-
     def _finish_purge(self) -> None:
-        """Have the bytes of what was scrubbed leave every file. The file is closed for a moment: nobody else reads it."""
+        """Have the bytes of what was scrubbed leave every file, if there are any. The file is closed for a moment: nobody else reads it."""
         with _storage_errors():
             ids = purge.pending(self._db)
+        if not ids:
+            return
+        try:
+            self._clear_files(ids)
+        except StorageFailed as error:
+            self._unfinished = error.message
+            raise
+        self._unfinished = None
+
+    def _clear_files(self, ids: Sequence[str]) -> None:
+        with _storage_errors():
             purge.checkpoint(self._db)
             self._db.close()
             try:
                 purge.clear_bytes(self._path)
             finally:
-                self._use(replace(self._file, db=connected(self._path), problems=()))
+                self._use(replace(self._file, db=once_free(self._path, partial(connected, self._path)), problems=()))
             self._problems.extend(purge.purge_copies(self._path, ids))
         with self._transaction(durable=True):
             purge.clear_pending(self._db)
@@ -337,6 +354,8 @@ class SqliteStore:
         return None if row is None else str(row[0])
 
     def set_meta(self, name: str, value: str) -> None:
+        if self.meta(name) == value:
+            return
         with self._transaction(durable=True):
             self._put_meta(name, value)
 
@@ -352,8 +371,13 @@ class SqliteStore:
             last_write_at=self._last_write_at,
             last_backup_at=None if backup_at is None else float(backup_at),
             integrity=self._file.integrity,
-            problems=tuple(self._problems),
+            problems=(*self._problems, *self._pending_problems()),
         )
+
+    def _pending_problems(self) -> tuple[str, ...]:
+        if self._unfinished is None:
+            return ()
+        return (f"texts that were forgotten may still be in the files: {self._unfinished}; the next sweep tries again",)
 
     def _last_commit_at(self) -> float | None:
         row = self._db.execute("SELECT at FROM commits ORDER BY seq DESC LIMIT 1").fetchone()
@@ -404,6 +428,22 @@ def _storage_errors() -> Iterator[None]:
         raise StorageFailed(str(error)) from error
     except (NewerSchema, OSError, ValueError, OverflowError) as error:
         raise StorageFailed(str(error)) from error
+
+
+@contextmanager
+def _opening_errors(path: Path) -> Iterator[None]:
+    """Say of what keeps a database from being opened what it is: nothing was written, and nothing refused."""
+    try:
+        yield
+    except NewerSchema as error:
+        raise CannotOpen(
+            str(error), "Install the newer keymem again, or restore a backup that this one has made."
+        ) from error
+    except (sqlite3.Error, OSError, ValueError) as error:
+        what = f"{path} is a directory" if path.is_dir() else f"{path}: {getattr(error, 'strerror', None) or error}"
+        raise CannotOpen(
+            what, "Nothing was changed. Check what is there, free space and permissions, then start again."
+        ) from error
 
 
 def _change_cells(entity: str, entity_id: str, before: Record | None, after: Record | None) -> tuple[Cell, ...]:

@@ -330,6 +330,62 @@ def test_a_purge_without_a_commit_before_it_takes_the_text_too(kind: Kind) -> No
         assert "watched" not in everything_told(opened.store, [])
 
 
+def chain() -> tuple[list[Commit], Memory]:
+    """A text that was corrected twice and pruned without a purge, as history may have it; and the memory that is left."""
+    first = replace(APPLE, source={"origin": "a walnut notebook"})
+    second = replace(PEAR, supersedes=first.id)
+    third = Memory(identifier(3, 1), "Quinces keep well", "default", 13.0, 13.0, supersedes=second.id)
+    link = Link(NEWTON.id, first.id)
+    commits = [
+        commit_of(MemoryAdded(first), KeyAdded(NEWTON), LinkSet(link)),
+        commit_of(MemoryAdded(second), MemoryChanged(replace(first, superseded_by=second.id)), action="correct"),
+        commit_of(
+            MemoryAdded(third),
+            MemoryChanged(replace(second, superseded_by=third.id, supersedes=None)),
+            LinkRemoved(NEWTON.id, first.id),
+            KeyRemoved(NEWTON.id),
+            MemoryRemoved(first.id),
+            action="correct",
+        ),
+    ]
+    return commits, third
+
+
+@both
+def test_a_memory_that_only_history_knows_is_remembered_until_it_is_purged(kind: Kind) -> None:
+    commits, third = chain()
+    with kind() as opened:
+        store = opened.store
+        store.commit(commits)
+        assert [store.remembers(each) for each in (APPLE.id, PEAR.id, third.id)] == [True, True, True]
+        assert not store.remembers("ffffffffffff")
+        assert not store.remembers(NEWTON.id)
+        answer = f'{{"deleted":"{APPLE.id}","note":"Gone for good."}}'
+        store.commit([replace(commit_of(action="forget"), request_id="r", response=answer)])
+        store.purge([APPLE.id], [])
+        store = opened.reopened()
+        past = everything_told(store, ["r"])
+        for text in ("watched", "walnut", "Newton", "뉴턴"):
+            assert text not in past
+        assert PEAR.content in past
+        assert not store.remembers(APPLE.id)
+        assert store.response_to("r") == answer
+
+
+@both
+def test_forgetting_takes_what_earlier_corrections_left_in_history_and_nothing_that_is_there(kind: Kind) -> None:
+    commits, third = chain()
+    with kind() as opened:
+        store = opened.store
+        store.commit(commits)
+        store.commit([commit_of(MemoryRemoved(third.id, purge=True), action="forget")])
+        past = everything_told(store, [])
+        for text in ("watched", "walnut", "Newton", "Quinces"):
+            assert text not in past
+        assert store.remembers(PEAR.id)
+        assert list(loaded(opened.reopened()).memories) == [PEAR.id]
+
+
 @both
 @given(vectors=st.dictionaries(st.text(st.characters(), max_size=8), st.binary(min_size=2, max_size=16), max_size=12))
 @settings(max_examples=30, deadline=None)

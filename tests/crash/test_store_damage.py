@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from keymem_daemon.core.changes import Commit, KeyAdded, LinkSet, MemoryAdded
+from keymem_daemon.core.errors import StorageFailed
 from keymem_daemon.core.graph import Graph
 from keymem_daemon.core.model import Actor, Key, Link, Memory
 from keymem_daemon.store.sqlite import SqliteStore
@@ -201,3 +202,73 @@ def test_an_exchange_that_was_interrupted_is_finished_on_opening(tmp_path: Path)
     store = opened(tmp_path)
     assert len(loaded(store).memories) == COUNT
     store.close()
+
+
+LOSSES = {
+    "a table": ("DROP TABLE links",),
+    "a column": ("ALTER TABLE links DROP COLUMN position",),
+    "a table of the past": ("DROP TABLE changes", "DROP TABLE commits"),
+    "a cache": ("DROP TABLE vectors",),
+}
+
+
+@pytest.mark.parametrize("statements", LOSSES.values(), ids=LOSSES.keys())
+def test_what_remains_is_served_when_a_table_is_gone_and_that_is_told(
+    tmp_path: Path, statements: tuple[str, ...]
+) -> None:
+    filled(tmp_path)
+    execute(tmp_path, *statements)
+    store = opened(tmp_path)
+    graph = loaded(store)
+    assert (len(graph.memories), len(graph.keys)) == (COUNT, COUNT)
+    assert "without a whole table" in store.report().problems[0]
+    assert store.report().integrity == "recovered"
+    assert len(list(tmp_path.glob("keymem.db.damaged-*"))) == 1
+    link = Link(next(iter(graph.keys)), next(iter(graph.memories)))
+    store.commit([Commit("remember", 2.0, Actor("t"), (LinkSet(link),))])
+    store.close()
+    again = opened(tmp_path)
+    assert loaded(again).link(link.key_id, link.memory_id) == link
+    assert again.report().problems == ()
+    again.close()
+
+
+def test_a_database_that_became_empty_is_told_and_a_new_one_serves(tmp_path: Path) -> None:
+    filled(tmp_path)
+    (tmp_path / "keymem.db").write_bytes(b"")
+    store = opened(tmp_path)
+    assert list(store.load()) == []
+    assert "keymem.db was empty" in store.report().problems[0]
+    store.close()
+    again = opened(tmp_path)
+    assert again.report().problems == ()
+    again.close()
+
+
+def test_a_database_that_is_missing_beside_its_backups_is_told(tmp_path: Path) -> None:
+    assert opened(tmp_path / "new").report().problems == ()
+    filled(tmp_path)
+    (tmp_path / "keymem.db").rename(tmp_path / "keymem.db.bak.20250101T000000.000000Z")
+    store = opened(tmp_path)
+    (problem,) = store.report().problems
+    assert "keymem.db was missing" in problem
+    assert "keymem.db.bak.20250101T000000.000000Z" in problem
+    store.close()
+
+
+def test_the_write_ahead_log_of_an_emptied_database_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "keymem.db").write_bytes(b"")
+    (tmp_path / "keymem.db-wal").write_bytes(b"frames of the last changes" * 100)
+    store = opened(tmp_path)
+    assert list(store.load()) == []
+    (kept,) = tmp_path.glob("keymem.db.damaged-*-wal")
+    assert kept.read_bytes() == b"frames of the last changes" * 100
+    assert any("keymem.db-wal" in problem for problem in store.report().problems)
+    store.close()
+
+
+def test_a_start_that_failed_leaves_no_empty_database_to_be_taken_for_a_loss(tmp_path: Path) -> None:
+    (tmp_path / "keymem.db-wal").mkdir()
+    with pytest.raises(StorageFailed):
+        opened(tmp_path)
+    assert not (tmp_path / "keymem.db").exists()

@@ -291,6 +291,45 @@ def test_soft_state_that_could_not_be_written_is_written_with_the_next_flush() -
     play(scene, store=store)
 
 
+def test_a_read_does_not_wait_for_a_commit_that_is_held_up_and_is_counted() -> None:
+    store = FaultyStore()
+
+    async def scene(engine: Engine) -> None:
+        memory_id = await saved(engine, "A fact", "fact")
+        await close_gate(engine, store, *WARM)
+        writing = asyncio.ensure_future(saved(engine, "Something else", "else"))
+        await held(store)
+        found = await read_memory(engine, caller("r"), memory_id)
+        assert not writing.done()
+        assert found["memory"]["content"] == "A fact"
+        store.gate.set()
+        await writing
+        assert engine.graph.memories[memory_id].access_count == 1
+        await _store_equals_graph(engine, store)
+
+    play(scene, store=store)
+
+
+def test_a_failure_is_told_until_the_next_attempt_succeeds() -> None:
+    store = FaultyStore()
+
+    async def scene(engine: Engine) -> None:
+        memory_id = await saved(engine, "A fact", "fact")
+        store.failing = True
+        with pytest.raises(StorageFailed):
+            await saved(engine, "Something else", "else")
+        await read_memory(engine, caller(), memory_id)
+        assert await engine.writer.flush_soft() == 0
+        assert any("full" in problem for problem in (await engine.report())["problems"])
+        store.failing = False
+        await saved(engine, "Something else", "else")
+        await engine.writer.flush_soft()
+        assert (await engine.report())["problems"] == []
+        await _store_equals_graph(engine, store)
+
+    play(scene, store=store)
+
+
 def test_soft_changes_to_what_was_forgotten_meanwhile_are_dropped() -> None:
     store = FaultyStore()
 

@@ -8,10 +8,13 @@ import resource
 import sqlite3
 import stat
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
+from time import monotonic
 
 import pytest
 
@@ -30,11 +33,13 @@ from keymem_daemon.core.errors import ReadOnly, StorageFailed
 from keymem_daemon.core.model import Actor, Key, Link, Memory
 from keymem_daemon.store.files import BACKUPS_KEPT, automatic_backups
 from keymem_daemon.store.migrate import NewerSchema, create, migrated
+from keymem_daemon.store.opening import DIRECTORY_BYTES
 from keymem_daemon.store.schema import VERSION
 from keymem_daemon.store.sqlite import SqliteStore
 
 ACTOR = Actor("remember")
 KEY = Key("0200000000aa", "swordfish")
+PATIENCE_S = 30.0
 
 
 class CountingClock:
@@ -187,10 +192,98 @@ def test_a_newer_schema_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
         db.execute(f"PRAGMA user_version = {VERSION + 1}")
     db.close()
     before = (tmp_path / "keymem.db").read_bytes()
-    with pytest.raises(StorageFailed, match=f"schema version {VERSION + 1}, and this keymem knows up to {VERSION}"):
+    with pytest.raises(
+        StorageFailed, match=f"^the database has schema version {VERSION + 1}, and this keymem knows up to {VERSION}"
+    ):
         opened(tmp_path)
     assert (tmp_path / "keymem.db").read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["keymem.db"]
+
+
+def test_what_cannot_be_opened_is_told_as_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "keymem.db").mkdir()
+    with pytest.raises(StorageFailed) as failure:
+        opened(tmp_path)
+    assert failure.value.message == f"{tmp_path / 'keymem.db'} is a directory"
+    with pytest.raises(StorageFailed, match=f"{DIRECTORY_BYTES + 1} bytes long, and at most {DIRECTORY_BYTES}"):
+        opened(deep(tmp_path, DIRECTORY_BYTES + 1))
+
+
+def deep(base: Path, length: int) -> Path:
+    """A path of that many bytes below ``base``."""
+    path = str(base)
+    while (missing := length - len(os.fsencode(path))) > 0:
+        path += "/" + "d" * (missing - 1 if missing <= 200 else 150)
+    return Path(path)
+
+
+def test_the_longest_path_that_is_taken_has_room_for_every_file(tmp_path: Path) -> None:
+    directory = deep(tmp_path, DIRECTORY_BYTES)
+    store = opened(directory)
+    store.commit([commit_of(MemoryAdded(memory(1)))])
+    store.backup(str(directory / "keymem.db.bak.20250101T000000.000000Z-99"))
+    store.close()
+    content = (directory / "keymem.db").read_bytes()
+    (directory / "keymem.db").write_bytes(b"\xa5" * 4096 + content[4096:])
+    again = opened(directory)
+    assert remembered(again) == [memory(1).id]
+    again.close()
+
+
+def test_a_database_that_another_process_has_locked_is_opened_once_it_is_free(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = opened(tmp_path)
+    store.commit([commit_of(MemoryAdded(memory(1)))])
+    store.close()
+    with closing(sqlite3.connect(tmp_path / "keymem.db", isolation_level=None, check_same_thread=False)) as other:
+        other.execute("PRAGMA journal_mode = DELETE")
+        other.execute("BEGIN EXCLUSIVE")
+        with ThreadPoolExecutor(1) as pool:
+            opening = pool.submit(opened, tmp_path)
+            until(lambda: "locked by another process" in caplog.text)
+            assert not opening.done()
+            other.execute("ROLLBACK")
+            again = opening.result(PATIENCE_S)
+    assert remembered(again) == [memory(1).id]
+    assert again.report().problems == ()
+    again.close()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for another thread."""
+    give_up_at = monotonic() + PATIENCE_S
+    turn = Event()
+    while not condition():
+        assert monotonic() < give_up_at
+        turn.wait(0.01)
+
+
+def test_saying_again_what_is_kept_already_needs_no_write(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    store.set_meta("name", "value")
+    with closing(sqlite3.connect(tmp_path / "keymem.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        store.set_meta("name", "value")
+        other.execute("ROLLBACK")
+    store.close()
+
+
+def test_a_purge_that_an_outside_reader_held_up_is_told_and_finished_later(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    gone = memory(1, "the harbour code is 4471")
+    store.commit([commit_of(MemoryAdded(gone), KeyAdded(KEY), LinkSet(Link(KEY.id, gone.id)))])
+    with closing(sqlite3.connect(tmp_path / "keymem.db", isolation_level=None)) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM memories").fetchall()
+        with pytest.raises(StorageFailed):
+            forget(store, gone)
+        assert any("may still be in the files" in problem for problem in store.report().problems)
+        other.execute("ROLLBACK")
+    store.purge([], [])
+    assert store.report().problems == ()
+    assert b"4471" not in every_byte(tmp_path)
+    store.close()
 
 
 STEPS = {

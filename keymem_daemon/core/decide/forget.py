@@ -15,17 +15,19 @@ from keymem_daemon.core.model import Memory, Scope
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What is gone: the memory as it was, and the strings of the keys that went with it."""
+    """What is gone: the memory as it was, and the strings of the keys that went with it; ``kept`` is what it had superseded and is still there."""
 
     memory: Memory
     surfaces: tuple[str, ...]
+    kept: str | None
 
 
 def decide_forget(plan: Plan, memory_id: str, scope: Scope) -> Forgotten:
     """Decide the removal of a memory, active or not; raises `NotFound`."""
     memory = plan.memory_in_scope("memory_id", memory_id, scope)
     forget_references(plan, memory_id)
-    return Forgotten(memory, tuple(plan.remove_memory(memory_id)))
+    kept = memory.supersedes if memory.supersedes in plan.graph.memories else None
+    return Forgotten(memory, tuple(plan.remove_memory(memory_id)), kept)
 
 
 def decide_expire(plan: Plan, now: float) -> list[str]:
