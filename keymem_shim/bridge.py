@@ -45,6 +45,7 @@ __all__ = [
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
+INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 UNAVAILABLE = -32001
 UNSUPPORTED_REVISION = -32022
@@ -127,7 +128,7 @@ class Bridge:
         try:
             message = _decoded(line)
         except (ValueError, RecursionError):
-            return Reply(error_line(None, PARSE_ERROR, "the line is not JSON in UTF-8"))
+            return Reply(error_line(_id_within(line), PARSE_ERROR, "the line is not JSON in UTF-8"))
         if not isinstance(message, dict):
             return Reply(error_line(None, INVALID_REQUEST, "one JSON-RPC object per line is expected; no batches"))
         ident = message.get("id")
@@ -142,8 +143,10 @@ class Bridge:
         if "id" in message and not _is_id(ident):
             return Reply(error_line(None, INVALID_REQUEST, "id must be a string or an integer"))
         params = message.get("params")
-        if not isinstance(params, dict):
+        if params is None:
             params = {}
+        elif not isinstance(params, dict):
+            return Reply(error_line(ident, INVALID_PARAMS, "params must be an object")) if "id" in message else None
         if len(line) > LINE_LIMIT:
             return Reply(error_line(ident, INVALID_REQUEST, f"a message may have {LINE_LIMIT} bytes at most"))
         if "id" not in message:
@@ -342,7 +345,16 @@ def _http_problem(status: int, body: bytes) -> str:
 
 
 def _is_id(ident: object) -> bool:
-    return isinstance(ident, (str, int, float)) and not isinstance(ident, bool)
+    return isinstance(ident, (str, int)) and not isinstance(ident, bool)
+
+
+def _id_within(line: bytes) -> object:
+    """Return the id of what would be a message if it were read more leniently, so that its sender does not wait for ever."""
+    try:
+        message = json.loads(line.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+    return message.get("id") if isinstance(message, dict) else None
 
 
 def _client(info: object) -> str:

@@ -18,12 +18,14 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.responses import JSONResponse, Response
+from starlette.types import Message, Receive, Scope, Send
 
 from keymem_daemon.api import prompts
 from keymem_daemon.api.calls import Calls
+from keymem_daemon.api.envelope import refused
 from keymem_daemon.api.identity import Claims, actor_of, claims_of, tool_use_of
 from keymem_daemon.api.limit import fitted
 from keymem_daemon.api.schema import input_schema, output_schema
@@ -98,7 +100,14 @@ class MemoryServer:
         if ctx.method != "tools/call":
             claims = self._claims(ctx)
             self._calls.order.arrived(claims.session, claims.seq)
-        result = await call_next(ctx)
+        try:
+            result = await call_next(ctx)
+        except ValidationError as problem:
+            raise MCPError(types.INVALID_PARAMS, _unfit_params(ctx.method, problem)) from None
+        except MCPError as error:
+            if error.error.code == types.INVALID_PARAMS and error.error.data == "":
+                raise MCPError(types.INVALID_PARAMS, "initialize comes before this") from None
+            raise
         if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
             result["instructions"] = self._instructions(self._calls.door.counts())
         return result
@@ -153,6 +162,12 @@ class MemoryServer:
         return client.client_info.name if client is not None and client.client_info is not None else None
 
 
+def _unfit_params(method: str, problem: ValidationError) -> str:
+    """Which of the params of ``method`` are missing or of another kind than the protocol has them."""
+    places = {".".join(str(part) for part in error["loc"]) for error in problem.errors(include_url=False)}
+    return f"the params of {method} are not as the protocol has them: {', '.join(sorted(places))[:200]}"
+
+
 def _tool_result(result: dict[str, Any], *, is_error: bool) -> types.CallToolResult:
     text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
     return types.CallToolResult(
@@ -176,7 +191,20 @@ class McpEndpoint:
             await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
             return
         claims = claims_of(Request(scope).headers)
+        body = await Request(scope, receive).body()
+        given = False
+
+        async def replay() -> Message:
+            nonlocal given
+            if given:
+                return await receive()
+            given = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
         try:
-            await self.manager.handle_request(scope, receive, send)
+            if (refusal := refused(body)) is not None:
+                await JSONResponse(refusal, 400)(scope, receive, send)
+                return
+            await self.manager.handle_request(scope, replay, send)
         finally:
             self._order.arrived(claims.session, claims.seq)

@@ -17,10 +17,11 @@ from typing import BinaryIO, cast
 
 from anyio import AsyncFile
 from mcp.server.stdio import stdio_server
-from mcp_types import INVALID_REQUEST, PARSE_ERROR
+from mcp_types import INVALID_REQUEST
 
 from keymem_daemon.api.calls import Calls
 from keymem_daemon.api.door import Door
+from keymem_daemon.api.envelope import refused
 from keymem_daemon.api.identity import Claims
 from keymem_daemon.api.mcp_server import MemoryServer
 from keymem_daemon.api.metrics import Metrics
@@ -76,12 +77,12 @@ class _Lines:
 
     async def __anext__(self) -> str:
         while line := await asyncio.to_thread(self._source.readline, BODY_BYTES + 1):
-            refused = _refusal(line)
-            if refused is None:
+            refusal = _refusal(line)
+            if refusal is None:
                 return without_lone_surrogates(line).decode("utf-8")
             if len(line) > BODY_BYTES:
                 await asyncio.to_thread(self._skip_line, line)
-            await self._wire.write(refused)
+            await self._wire.write(refusal)
         raise StopAsyncIteration
 
     def _skip_line(self, line: bytes) -> None:
@@ -90,18 +91,12 @@ class _Lines:
 
 
 def _refusal(line: bytes) -> str | None:
-    """The answer to a line that is no message, or ``None`` when it may be one."""
-    code, message = PARSE_ERROR, "the line is not JSON in UTF-8"
+    """The answer to a line that is no message, or ``None`` when it is one."""
     if len(line) > BODY_BYTES:
-        code, message = INVALID_REQUEST, f"the line is longer than {BODY_BYTES:,} bytes"
-    else:
-        try:
-            if isinstance(json.loads(line.decode("utf-8")), dict):
-                return None
-            code, message = INVALID_REQUEST, "a message is one JSON object"
-        except (ValueError, RecursionError):
-            pass
-    return json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}) + "\n"
+        error = {"code": INVALID_REQUEST, "message": f"the line is longer than {BODY_BYTES:,} bytes"}
+        return json.dumps({"jsonrpc": "2.0", "id": None, "error": error}) + "\n"
+    answer = refused(line)
+    return None if answer is None else json.dumps(answer) + "\n"
 
 
 def _taken_streams() -> tuple[BinaryIO, BinaryIO]:
