@@ -54,7 +54,9 @@ _ORDINARY_WIDTH: Final = MappingProxyType(
 def fold(text: str) -> str:
     """The form in which keys and namespaces are compared: NFC, width and case folded, white space collapsed."""
     if text.isascii():
-        return " ".join(text.split()).lower()
+        folded = " ".join(text.split()).lower()
+        # One object for both: most keys are written as they are compared, and many tables hold them.
+        return text if folded == text else folded
     return _SPACES.sub(" ", nfc(nfc(text).translate(_ORDINARY_WIDTH))).strip().casefold()
 
 

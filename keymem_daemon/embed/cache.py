@@ -22,7 +22,7 @@ from keymem_daemon.ports import VectorStore
 
 Matrix = npt.NDArray[np.float32]
 
-MEMORY_BYTES: Final = 32 * 1024 * 1024
+MEMORY_BYTES: Final = 4 * 1024 * 1024
 _STORED: Final = np.dtype("<f2")
 # What a dictionary entry, its key and its bytes object take beside the characters and the vector.
 _ENTRY_BYTES: Final = 300

@@ -13,6 +13,7 @@ from typing import Final
 
 from keymem_daemon.core.plurals import singular
 from keymem_daemon.core.text import fold, particle_forms, script_of_char
+from keymem_daemon.index.packed import PackedSets
 
 _WORD: Final = re.compile(r"[^\W_]+", re.UNICODE)
 _LONGEST: Final = 5
@@ -71,43 +72,38 @@ class MentionIndex:
         self._key_names: dict[str, tuple[tuple[str, ...], ...]] = {}
         self._openings: dict[str, int] = {}
         self._longest = 1
-        self._texts: dict[str, list[frozenset[str]]] = {}
-        self._postings: dict[str, set[str]] = {}
-        self._by_key: dict[str, set[str]] = {}
-        self._by_memory: dict[str, set[str]] = {}
+        self._texts: dict[str, tuple[frozenset[str], ...]] = {}
+        self._postings = PackedSets()
+        self._by_key = PackedSets()
+        self._by_memory = PackedSets()
         # One object per distinct word, so that a text costs a pointer a word.
         self._interned: dict[frozenset[str], frozenset[str]] = {}
 
     def mentioned_by(self, memory_id: str) -> Collection[str]:
         """Ids of the keys that the memory speaks of."""
-        return self._by_memory.get(memory_id, ())
+        return self._by_memory.get(memory_id)
 
     def mentions_of(self, key_id: str) -> Collection[str]:
         """Ids of the memories that speak of the key."""
-        return self._by_key.get(key_id, ())
+        return self._by_key.get(key_id)
 
     def put_memory(self, memory_id: str, content: str) -> None:
         """Index a text; one that is there already is left as it is, for the text of a memory never changes."""
         if memory_id in self._texts:
             return
-        words = [self._interned.setdefault(forms, forms) for forms in mention_words(content)]
+        words = tuple(self._interned.setdefault(forms, forms) for forms in mention_words(content))
         self._texts[memory_id] = words
         for form in frozenset().union(*words):
-            self._postings.setdefault(form, set()).add(memory_id)
+            self._postings.add(form, memory_id)
         for key_id in self._keys_in(words):
             self._tie(key_id, memory_id)
 
     def remove_memory(self, memory_id: str) -> None:
         """Take a text out."""
         for form in frozenset().union(*self._texts.pop(memory_id, ())):
-            holders = self._postings[form]
-            holders.discard(memory_id)
-            if not holders:
-                del self._postings[form]
-        for key_id in self._by_memory.pop(memory_id, set()):
-            self._by_key[key_id].discard(memory_id)
-            if not self._by_key[key_id]:
-                del self._by_key[key_id]
+            self._postings.discard(form, memory_id)
+        for key_id in self._by_memory.pop(memory_id):
+            self._by_key.discard(key_id, memory_id)
 
     def put_key(self, key_id: str, surfaces: Sequence[str]) -> None:
         """Index a key by all its surfaces, in place of those it had."""
@@ -133,14 +129,12 @@ class MentionIndex:
             self._openings[name[0]] -= 1
             if not self._openings[name[0]]:
                 del self._openings[name[0]]
-        for memory_id in self._by_key.pop(key_id, set()):
-            self._by_memory[memory_id].discard(key_id)
-            if not self._by_memory[memory_id]:
-                del self._by_memory[memory_id]
+        for memory_id in self._by_key.pop(key_id):
+            self._by_memory.discard(memory_id, key_id)
 
     def _tie(self, key_id: str, memory_id: str) -> None:
-        self._by_key.setdefault(key_id, set()).add(memory_id)
-        self._by_memory.setdefault(memory_id, set()).add(key_id)
+        self._by_key.add(key_id, memory_id)
+        self._by_memory.add(memory_id, key_id)
 
     def _keys_in(self, words: Sequence[frozenset[str]]) -> Iterable[str]:
         for start, forms in enumerate(words):
@@ -156,7 +150,7 @@ class MentionIndex:
         postings = [self._postings.get(word) for word in name]
         if not all(postings):
             return []
-        smallest = min((p for p in postings if p is not None), key=len)
+        smallest = min(postings, key=len)
         return [memory_id for memory_id in smallest if _stands_in(name, self._texts[memory_id])]
 
 

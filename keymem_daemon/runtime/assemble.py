@@ -15,6 +15,7 @@ from keymem_daemon.hosts.namespaces import Namespaces
 from keymem_daemon.hosts.transcripts import Transcripts
 from keymem_daemon.index.korean import KoreanAnalyzer
 from keymem_daemon.ports import Clock
+from keymem_daemon.runtime.allocator import give_back_memory
 from keymem_daemon.runtime.clock import new_id
 from keymem_daemon.service.engine import Engine
 from keymem_daemon.settings import Settings
@@ -50,7 +51,7 @@ async def assemble(settings: Settings, clock: Clock) -> Assembled:
         problems.append(
             f"the embedding backend {settings.embedding_backend} is not part of this version; the builtin encoder is in force"
         )
-    encoder = BuiltinEncoder()
+    encoder = BuiltinEncoder(Path(settings.data_dir))
     profile, known = profile_for(encoder.backend, encoder.model)
     if not known:
         problems.append(f"no thresholds are known for {encoder.model}; those of {profile.name} are in force")
@@ -66,5 +67,6 @@ async def assemble(settings: Settings, clock: Clock) -> Assembled:
         settings=settings,
         clock=clock,
         new_id=new_id,
+        give_back=give_back_memory,
     )
     return Assembled(engine, (*problems, *refused))

@@ -48,6 +48,7 @@ REANALYZED_A_STEP = 32
 SOFT_STATE_S = 0.5
 BACKLOG_LIMIT = 400
 CATCH_UP_S = 3.0
+MUCH_WORK = 32
 # Once in a store's life, for the first keys in a second script; afterwards the vectors are in the store.
 LEXICON_WAIT_S = 5.0
 
@@ -73,7 +74,9 @@ class Engine:
         clock: Clock,
         new_id: NewId,
         weights: Weights | None = None,
+        give_back: Callable[[], None] | None = None,
     ) -> None:
+        """``give_back`` hands memory that is free in the process back to the system; called, on a thread, when much work is done."""
         self.store = store
         self.weights = weights or Weights()
         self.lexicon = lexicon
@@ -97,6 +100,8 @@ class Engine:
         self._soft = asyncio.Event()
         self._progress = asyncio.Condition()
         self._closing = False
+        self._give_back = give_back
+        self._warmed = False
 
     # Life.
 
@@ -246,7 +251,10 @@ class Engine:
         while not self._closing:
             await self._work.wait()
             self._work.clear()
+            # Building the indexes at the start is much work, too.
+            steps = 0 if self._warmed else MUCH_WORK
             while not self._closing:
+                steps += 1
                 try:
                     more = await self._work_step()
                 except (KeymemError, OSError, ValueError, RuntimeError) as failure:
@@ -256,6 +264,9 @@ class Engine:
                     self._progress.notify_all()
                 if not more:
                     break
+            if self._give_back is not None and steps > MUCH_WORK and not self._closing:
+                await asyncio.to_thread(self._give_back)
+            self._warmed = True
 
     async def _work_step(self) -> bool:
         """One piece of the most urgent work there is; whether there was any."""

@@ -16,11 +16,11 @@ from keymem_daemon.embed.batcher import MicroBatcher
 from keymem_daemon.index.catalog import Catalog
 from keymem_daemon.ports import Matrix
 
-ROWS_KEPT = 40_000
+ROWS_KEPT = 8_000
 
 
 class SentenceVectors:
-    """Matrices (sentences, dimensions) by memory, float16, the latest 40,000 rows of them (40 MiB)."""
+    """Matrices (sentences, dimensions) by memory, float16, the latest 8,000 rows of them (8 MiB)."""
 
     def __init__(self, catalog: Catalog, encoder: MicroBatcher) -> None:
         self._catalog = catalog

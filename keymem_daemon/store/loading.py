@@ -48,18 +48,19 @@ class Loading:
         self._clock = clock
         self._read_only = read_only
         self._seq = {"memories": -1, "keys": -1, "links": -1}
-        self._memory_ids: set[str] = set()
-        self._key_ids: set[str] = set()
+        # Each id by itself: links hold the objects that their ends have, not copies.
+        self._memory_ids: dict[str, str] = {}
+        self._key_ids: dict[str, str] = {}
         self._surfaces: dict[str, str] = {}
         self._aside: list[tuple[str, int, str, dict[str, Cell]]] = []
 
     def changes(self) -> Iterator[Change]:
         """Memories, keys, links, each in the order of their first writing."""
         for memory in self._records("memories", MEMORY_COLUMNS, memory_of):
-            self._memory_ids.add(memory.id)
+            self._memory_ids[memory.id] = memory.id
             yield MemoryAdded(memory)
         for key in self._records("keys", KEY_COLUMNS, self._distinct_key):
-            self._key_ids.add(key.id)
+            self._key_ids[key.id] = key.id
             yield KeyAdded(key)
         for link in self._records("links", LINK_COLUMNS, self._tied_link):
             yield LinkSet(link)
@@ -105,11 +106,13 @@ class Loading:
     def _tied_link(self, row: Row) -> Link:
         """The link. Raises `UnsoundRow` when an end is missing."""
         link = link_of(row)
-        if link.key_id not in self._key_ids:
+        key_id = self._key_ids.get(link.key_id)
+        memory_id = self._memory_ids.get(link.memory_id)
+        if key_id is None:
             raise UnsoundRow("key_id names no key")
-        if link.memory_id not in self._memory_ids:
+        if memory_id is None:
             raise UnsoundRow("memory_id names no memory")
-        return link
+        return Link(key_id, memory_id, link.weight, link.position)
 
     def _set_aside(self) -> None:
         if not self._aside:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from types import MappingProxyType
@@ -248,14 +249,16 @@ def _source(cell: Cell) -> dict[str, str]:
     values = _json("source", cell)
     if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
         raise UnsoundRow("source is not an object of texts")
-    return values
+    # The same few clients and sessions save many memories.
+    return {sys.intern(name): sys.intern(value) for name, value in values.items()}
 
 
 def _one_of(column: str, cell: Cell, allowed: Sequence[str]) -> str:
     text = _text(column, cell)
-    if text not in allowed:
-        raise UnsoundRow(f"{column} is none of {', '.join(allowed)}")
-    return text
+    for name in allowed:
+        if name == text:
+            return name
+    raise UnsoundRow(f"{column} is none of {', '.join(allowed)}")
 
 
 def memory_of(row: Row) -> Memory:
@@ -263,7 +266,7 @@ def memory_of(row: Row) -> Memory:
     return Memory(
         id=_text("id", row[0]),
         content=_text("content", row[1]),
-        namespace=_text("namespace", row[2]),
+        namespace=sys.intern(_text("namespace", row[2])),
         created_at=_number("created_at", row[3]),
         last_confirmed_at=_number("last_confirmed_at", row[4]),
         depth=_number("depth", row[5], 0, 1),
