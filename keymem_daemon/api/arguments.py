@@ -30,6 +30,7 @@ __all__ = [
     "History",
     "Inject",
     "ListMemories",
+    "Paged",
     "ReadKey",
     "ReadMemory",
     "Recall",
@@ -193,7 +194,9 @@ class Recall(Scoped):
     context: Text | None = Field(None, description="The user's raw words: picks the preview")
     top_k: Whole = Field(8, description="Keys to return", json_schema_extra=_range(1, 20))
     explain: Switch = Field(False, description="Also return namespace_memory_count")
-    max_chars: Whole | None = Field(None, description="Upper size of the result", json_schema_extra=_range(80, 6_000))
+    max_chars: Whole | None = Field(
+        None, description="Most characters of the preview's text", json_schema_extra=_range(80, 6_000)
+    )
 
 
 class Browse(Arguments):
@@ -307,6 +310,9 @@ class RecallMemories(Scoped):
 class ListMemories(Scoped):
     limit: Whole = Field(20, description="Page size", json_schema_extra=_range(1, 100))
     offset: Whole = Field(0, description="next_offset of the page before", json_schema_extra={"minimum": 0})
+
+
+Paged = Browse | ReadKey | ListMemories
 
 
 class History(Arguments):

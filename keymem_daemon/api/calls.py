@@ -12,10 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from keymem_daemon.api.arguments import Arguments, parsed
+from keymem_daemon.api.arguments import Arguments, Paged, parsed
 from keymem_daemon.api.door import Door
 from keymem_daemon.api.errors import defect
 from keymem_daemon.api.identity import Claims, path_claimed
+from keymem_daemon.api.limit import Page, fitted
 from keymem_daemon.api.metrics import Metrics
 from keymem_daemon.api.order import SessionOrder
 from keymem_daemon.api.surroundings import Surroundings
@@ -47,13 +48,22 @@ class Calls:
     footing: Callable[[], None] = _nothing_can_be_lost
 
     async def call(
-        self, verb: Verb, raw: object, claims: Claims, actor: Actor, tool_use_id: str | None = None
+        self,
+        verb: Verb,
+        raw: object,
+        claims: Claims,
+        actor: Actor,
+        tool_use_id: str | None = None,
+        *,
+        limit: int | None = None,
     ) -> dict[str, Any]:
-        """The result of ``verb``; raises `KeymemError` and nothing else."""
+        """The result of ``verb``, within ``limit`` bytes where it is not to come whole; raises `KeymemError` and nothing else."""
         started = time.perf_counter()
         outcome = "ok"
         try:
-            return await self._answered(verb, raw, claims, actor, tool_use_id)
+            given = parsed(verb.arguments, raw)
+            result = await self._answered(verb, given, claims, actor, tool_use_id)
+            return result if limit is None or verb.whole else fitted(result, limit, _page(verb, given))
         except KeymemError as error:
             outcome = error.code
             raise
@@ -65,9 +75,8 @@ class Calls:
             self.metrics.count(verb.name, outcome, time.perf_counter() - started)
 
     async def _answered(
-        self, verb: Verb, raw: object, claims: Claims, actor: Actor, tool_use_id: str | None
+        self, verb: Verb, given: Arguments, claims: Claims, actor: Actor, tool_use_id: str | None
     ) -> dict[str, Any]:
-        given = parsed(verb.arguments, raw)
         if verb.writes:
             return await self.work.run(
                 claims.request_id, lambda: self._in_turn(verb, given, claims, actor, tool_use_id)
@@ -93,3 +102,7 @@ class Calls:
             result = await verb.handler(engine, caller, given)
             self.footing()
             return result
+
+
+def _page(verb: Verb, given: Arguments) -> Page | None:
+    return None if verb.paged is None else Page(verb.paged, given.offset if isinstance(given, Paged) else 0)

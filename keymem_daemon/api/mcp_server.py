@@ -27,7 +27,7 @@ from keymem_daemon.api import prompts
 from keymem_daemon.api.calls import Calls
 from keymem_daemon.api.envelope import refused
 from keymem_daemon.api.identity import Claims, actor_of, claims_of, tool_use_of
-from keymem_daemon.api.limit import fitted
+from keymem_daemon.api.limit import RESULT_BYTES
 from keymem_daemon.api.schema import input_schema, output_schema
 from keymem_daemon.api.tools import Surface, Verb, offered
 from keymem_daemon.core.errors import KeymemError
@@ -125,10 +125,12 @@ class MemoryServer:
         meta: Mapping[str, Any] = (ctx.params or {}).get("_meta") or {}
         actor = actor_of(verb.name, claims, meta, self._client_name(ctx))
         try:
-            result = await self._calls.call(verb, params.arguments or {}, claims, actor, tool_use_of(meta))
+            result = await self._calls.call(
+                verb, params.arguments or {}, claims, actor, tool_use_of(meta), limit=RESULT_BYTES
+            )
         except KeymemError as error:
             return _tool_result(error_view(error), is_error=True)
-        return _tool_result(result if verb.whole else fitted(result), is_error=False)
+        return _tool_result(result, is_error=False)
 
     async def _list_prompts(
         self, _ctx: Context, _params: types.PaginatedRequestParams | None

@@ -36,7 +36,7 @@ class Verb:
     """One verb. ``writes`` orders it within its session and lets it finish when the client is gone.
 
     ``read_only``, ``destructive`` and ``idempotent`` are the annotations of the tool. ``always_loaded`` asks Claude Code to
-    show the tool from the first turn. ``whole`` exempts the result from the size limit.
+    show the tool from the first turn. ``whole`` exempts the result from the size limit. ``paged`` names the list that is a page.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Verb:
     always_loaded: bool = False
     writes: bool = False
     whole: bool = False
+    paged: str | None = None
 
 
 TOOLS: Final[tuple[Verb, ...]] = (
@@ -79,6 +80,7 @@ TOOLS: Final[tuple[Verb, ...]] = (
         verbs.browse_keys,
         read_only=True,
         idempotent=True,
+        paged="keys",
     ),
     Verb(
         "read_key",
@@ -91,6 +93,7 @@ TOOLS: Final[tuple[Verb, ...]] = (
         verbs.read_key,
         read_only=True,
         idempotent=True,
+        paged="memories",
         always_loaded=True,
     ),
     Verb(
@@ -199,6 +202,7 @@ COMPAT_TOOLS: Final[tuple[Verb, ...]] = (
         verbs.list_memories,
         read_only=True,
         idempotent=True,
+        paged="memories",
     ),
     Verb(
         "memory_stats",

@@ -303,7 +303,7 @@ def _echoed(query: str) -> str:
 def _fitted(result: Result, preview: Result, chars: int) -> Result:
     """The result within its size: the content is cut to ``chars``, then further, then trailing keys go."""
     if len(preview["content"]) > chars:
-        preview["content"] = preview["content"][:chars].rstrip() + "…"
+        preview["content"] = preview["content"][: chars - 1].rstrip() + "…"
         preview["content_truncated"] = True
     while (excess := _size(result) - RESULT_BYTES) > 0:
         content = preview["content"]

@@ -200,7 +200,7 @@ def test_no_more_keys_than_top_k_are_shown_and_a_result_stays_below_eight_kiloby
 def test_a_preview_is_cut_to_max_chars_and_says_so() -> None:
     async def scene(engine: Engine) -> None:
         await saved(engine, "Newton " + "x" * 5_000, "Newton")
-        for max_chars, longest in ((None, 1_501), (80, 81), (3_000, 3_001)):
+        for max_chars, longest in ((None, 1_500), (80, 80), (3_000, 3_000)):
             (preview,) = (await recall(engine, caller(), "Newton", max_chars=max_chars))["memories"]
             assert len(preview["content"]) <= longest
             assert preview["content_truncated"] is True
