@@ -13,7 +13,7 @@ import math
 import os
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -94,6 +94,10 @@ DAYS: Final = Kind("a number of days above 0", _number(0.0, 1e6, open_low=True))
 LOGIT: Final = Kind("a number", _number(-1e6, 1e6))
 DAY_MS: Final = 86_400_000
 
+_BACKENDS: Final[tuple[Backend, ...]] = ("builtin", "local", "openai")
+BACKENDS_THERE: Final[tuple[Backend, ...]] = ("builtin",)
+"""The backends that this version has."""
+
 
 @dataclass(frozen=True, slots=True)
 class Option:
@@ -101,6 +105,7 @@ class Option:
 
     ``reader`` says which program acts on it: what the shim or the hook reads comes from the environment only.
     ``shown`` replaces the default where that is worked out; ``secret`` values are never shown or written to a file.
+    ``planned`` options control nothing in this version, and ``planned_values`` are choices that cannot be had in it.
     """
 
     variable: str
@@ -111,6 +116,16 @@ class Option:
     reader: Reader = "daemon"
     shown: str | None = None
     secret: bool = False
+    planned: bool = False
+    planned_values: tuple[str, ...] = ()
+
+    def missing(self, value: object) -> str | None:
+        """What ``value`` asks for that this version does not have, in words; switching something off asks for nothing."""
+        if self.planned and value not in (None, False):
+            return f"{self.variable} has no effect: what it controls is not part of this version"
+        if value in self.planned_values:
+            return f"{self.variable} cannot be {value}: that is not part of this version"
+        return None
 
     @property
     def name(self) -> str:
@@ -164,7 +179,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "Time between sweeps of expired memories.",
         unit="ms",
     ),
-    Option("KEYMEM_GRAPH_JSON", FLAG, True, "Keep the readable copy graph.json beside the database."),
+    Option("KEYMEM_GRAPH_JSON", FLAG, True, "Keep the readable copy graph.json beside the database.", planned=True),
     Option(
         "CLAUDE_CONFIG_DIR", PATH, None, "Where Claude Code keeps its transcripts.", reader="shim", shown="~/.claude"
     ),
@@ -228,17 +243,23 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "reference",
         "Direct retrieval: the reference design, or reciprocal rank fusion for comparison.",
     ),
-    Option("KEYMEM_RERANK", FLAG, True, "Use the cross-encoder when its files are there."),
+    Option("KEYMEM_RERANK", FLAG, True, "Use the cross-encoder when its files are there.", planned=True),
     Option(
         "KEYMEM_RERANK_MODEL_PATH",
         PATH,
         None,
         "Directory of the cross-encoder.",
         shown="models/bge-reranker-v2-m3 in the data directory",
+        planned=True,
     ),
-    Option("KEYMEM_RERANK_POOL", _whole(1, 200), 30, "Candidates that are reranked."),
+    Option("KEYMEM_RERANK_POOL", _whole(1, 200), 30, "Candidates that are reranked.", planned=True),
     Option(
-        "KEYMEM_RERANK_THREADS", _whole(1, 64), None, "Threads of the cross-encoder.", shown="as KEYMEM_EMBED_THREADS"
+        "KEYMEM_RERANK_THREADS",
+        _whole(1, 64),
+        None,
+        "Threads of the cross-encoder.",
+        shown="as KEYMEM_EMBED_THREADS",
+        planned=True,
     ),
     Option(
         "KEYMEM_RERANK_MIN_SCORE",
@@ -246,15 +267,19 @@ OPTIONS: Final[tuple[Option, ...]] = (
         None,
         "Refuse a whole result whose best cross-encoder logit is below this.",
         shown="off",
+        planned=True,
     ),
-    Option("KEYMEM_TASK_EVIDENCE_SELECTION", FLAG, True, "Give comparison questions evidence for both sides."),
+    Option(
+        "KEYMEM_TASK_EVIDENCE_SELECTION", FLAG, True, "Give comparison questions evidence for both sides.", planned=True
+    ),
     # Models
     Option(
         "EMBEDDING_BACKEND",
-        _choice("builtin", "local", "openai"),
+        _choice(*_BACKENDS),
         None,
         "Where embeddings come from.",
-        shown="worked out from the settings below",
+        shown="builtin",
+        planned_values=tuple(backend for backend in _BACKENDS if backend not in BACKENDS_THERE),
     ),
     Option(
         "OPENAI_API_KEY",
@@ -263,34 +288,51 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "Key of the OpenAI backend; with it, that backend is the default.",
         shown="unset",
         secret=True,
+        planned=True,
     ),
-    Option("OPENAI_EMBEDDING_MODEL", TEXT, "text-embedding-3-small", "Model of the OpenAI backend."),
-    Option("OPENAI_BASE_URL", TEXT, "https://api.openai.com/v1", "Address of the OpenAI backend."),
-    Option("KEYMEM_ALLOW_REMOTE", FLAG, True, "Whether a key in the environment may select the OpenAI backend."),
+    Option("OPENAI_EMBEDDING_MODEL", TEXT, "text-embedding-3-small", "Model of the OpenAI backend.", planned=True),
+    Option("OPENAI_BASE_URL", TEXT, "https://api.openai.com/v1", "Address of the OpenAI backend.", planned=True),
+    Option(
+        "KEYMEM_ALLOW_REMOTE",
+        FLAG,
+        True,
+        "Whether a key in the environment may select the OpenAI backend.",
+        planned=True,
+    ),
     Option(
         "LOCAL_EMBEDDING_MODEL",
         TEXT,
         None,
         "Name of a local ONNX model; with it, `local` is the default.",
         shown="unset",
+        planned=True,
     ),
-    Option("LOCAL_EMBEDDING_MODEL_PATH", PATH, None, "Directory of a local ONNX model of your own.", shown="unset"),
-    Option("LOCAL_EMBEDDING_MODEL_FILE", TEXT, "model.onnx", "File in that directory."),
-    Option("HF_ENDPOINT", TEXT, "https://huggingface.co", "Where models are downloaded from."),
+    Option(
+        "LOCAL_EMBEDDING_MODEL_PATH",
+        PATH,
+        None,
+        "Directory of a local ONNX model of your own.",
+        shown="unset",
+        planned=True,
+    ),
+    Option("LOCAL_EMBEDDING_MODEL_FILE", TEXT, "model.onnx", "File in that directory.", planned=True),
+    Option("HF_ENDPOINT", TEXT, "https://huggingface.co", "Where models are downloaded from.", planned=True),
     Option(
         "KEYMEM_EMBED_THREADS",
         _whole(1, 64),
         None,
         "Threads of a local model.",
         shown="a quarter of the machine, 1 to 6",
+        planned=True,
     ),
     Option(
         "KEYMEM_AUTO_MIGRATE",
         FLAG,
         True,
         "Embed the keys again when the model changed; false refuses to start instead.",
+        planned=True,
     ),
-    Option("KEYMEM_FORCE_REEMBED", FLAG, False, "Embed every key again once."),
+    Option("KEYMEM_FORCE_REEMBED", FLAG, False, "Embed every key again once.", planned=True),
     # Tools and hook
     Option("KEYMEM_COMPAT_TOOLS", FLAG, False, "Offer the tools of earlier versions too."),
     Option("KEYMEM_DIRECT_RECALL", FLAG, False, "Offer recall_memories, direct retrieval as one tool."),
@@ -387,11 +429,6 @@ class Settings:
     warnings: tuple[str, ...]
     ignored: tuple[str, ...]
 
-    @property
-    def leaves_machine(self) -> bool:
-        """Whether any text is sent to another machine."""
-        return self.embedding_backend == "openai"
-
 
 @dataclass(slots=True)
 class _Reading:
@@ -415,7 +452,13 @@ def load_settings(environ: Mapping[str, str], config_toml: str | None = None, da
     values["data_dir"] = values["data_dir"] or data_dir or Path(rendezvous.default_data_dir())
     values["embed_threads"] = values["embed_threads"] or max(1, min(6, (os.cpu_count() or 1) // 4))
     values["rerank_threads"] = values["rerank_threads"] or values["embed_threads"]
-    values["embedding_backend"] = _backend(values, reading)
+    values["embedding_backend"] = backend_in_force(
+        values["embedding_backend"],
+        has_key=bool(values["openai_api_key"]),
+        allow_remote=values["allow_remote"],
+        has_model=bool(values["local_embedding_model"] or values["local_embedding_model_path"]),
+        there=BACKENDS_THERE,
+    )
     values["autokey_prune_age_days"] = values.pop("autokey_prune_age")
     half_lives = HalfLives(
         **{profile: values.pop(f"decay_{profile}_days") for profile in ("transient", "standard", "stable")}
@@ -475,6 +518,10 @@ def _read(option: Option, environ: Mapping[str, str], config: Mapping[str, objec
             return
         reading.values[option.name] = value
         reading.sources[option.name] = source
+        missing = option.missing(value)
+        # Other programs have uses of their own for these variables: that they are set asks keymem for nothing.
+        if missing is not None and not (source == "environment" and option.variable.startswith(("OPENAI_", "HF_"))):
+            reading.warnings.append(missing)
         return
 
 
@@ -491,20 +538,16 @@ def _candidates(
     return found
 
 
-def _backend(values: Mapping[str, Any], reading: _Reading) -> Backend:
-    """The backend in force: the one asked for if it can be had, else the first that the other settings ask for."""
-    asked: Backend | None = values["embedding_backend"]
-    has_model = bool(values["local_embedding_model"] or values["local_embedding_model_path"])
-    if asked == "openai" and not values["openai_api_key"]:
-        reading.warnings.append("EMBEDDING_BACKEND is openai and OPENAI_API_KEY is not set; using builtin")
-        return "builtin"
-    if asked == "local" and not has_model:
-        return "builtin"
-    if asked is not None:
-        return asked
-    if values["openai_api_key"] and values["allow_remote"]:
-        return "openai"
-    return "local" if has_model else "builtin"
+def backend_in_force(
+    asked: Backend | None, *, has_key: bool, allow_remote: bool, has_model: bool, there: Sequence[Backend]
+) -> Backend:
+    """The backend asked for if it can be had, else the first that the other settings ask for, of those that are ``there``."""
+    wanted: Backend = "builtin"
+    if has_key and (asked == "openai" or (asked is None and allow_remote)):
+        wanted = "openai"
+    elif has_model and asked in ("local", None):
+        wanted = "local"
+    return wanted if wanted in there else "builtin"
 
 
 def _ignored(environ: Mapping[str, str], config: Mapping[str, object]) -> tuple[str, ...]:
@@ -529,6 +572,13 @@ def _shown(value: object) -> str:
             return str(value)
 
 
+def _meaning(option: Option) -> str:
+    if option.planned:
+        return f"**Not yet.** {option.help}"
+    later = " and ".join(f"`{value}`" for value in option.planned_values)
+    return f"{option.help} **Not yet:** {later}." if later else option.help
+
+
 def reference_page() -> str:
     """`docs/configuration.md`: every option, from the table."""
     lines = [
@@ -540,6 +590,9 @@ def reference_page() -> str:
         "its default. `keymemd config` shows the effective values and where each came from. A value that cannot be used is",
         "replaced by the default, and `keymemd status` says so. Every `KEYMEM_X` answers to `SUPER_MEMORY_X` as well.",
         "",
+        "What is marked **not yet** has no effect in this version. `keymemd config` refuses to set it, and `keymemd status` names it",
+        "where it is set all the same.",
+        "",
         "| variable | in config.toml | value | default | meaning |",
         "|---|---|---|---|---|",
     ]
@@ -547,7 +600,9 @@ def reference_page() -> str:
         name = f"`{option.name}`" if option.in_config_file else "–"
         default = option.shown or f"`{_shown(option.default)}`"
         unit = f" ({option.unit})" if option.unit else ""
-        lines.append(f"| `{option.variable}` | {name} | {option.kind.expected}{unit} | {default} | {option.help} |")
+        lines.append(
+            f"| `{option.variable}` | {name} | {option.kind.expected}{unit} | {default} | {_meaning(option)} |"
+        )
     lines += [
         "",
         "Settings of earlier versions that control nothing any more are recognised, ignored and named by `keymemd status`:",

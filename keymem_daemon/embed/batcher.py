@@ -64,6 +64,11 @@ class MicroBatcher:
         return self._encoder.fingerprint
 
     @property
+    def backend(self) -> str:
+        """Which kind of encoder it is, as `EMBEDDING_BACKEND` names it."""
+        return self._encoder.backend
+
+    @property
     def dimensions(self) -> int:
         """The length of each vector."""
         return self._encoder.dimensions

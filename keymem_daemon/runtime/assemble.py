@@ -47,10 +47,6 @@ def surroundings(settings: Settings, clock: Clock, *, one_client: bool) -> Surro
 async def assemble(settings: Settings, clock: Clock) -> Assembled:
     """The engine that ``settings`` ask for. Opens the store's file; raises `StorageFailed` when that cannot be."""
     problems: list[str] = []
-    if settings.embedding_backend != "builtin":
-        problems.append(
-            f"the embedding backend {settings.embedding_backend} is not part of this version; the builtin encoder is in force"
-        )
     encoder = BuiltinEncoder(Path(settings.data_dir))
     profile, known = profile_for(encoder.backend, encoder.model)
     if not known:

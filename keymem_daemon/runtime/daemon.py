@@ -43,6 +43,7 @@ __all__ = ["STOP_S", "jobs", "live"]
 
 STOP_S: Final = 1.8
 WATCH_S: Final = 5.0
+REMOTE_BACKENDS: Final = ("openai",)
 
 logger = logging.getLogger(__name__)
 
@@ -167,7 +168,9 @@ class _Daemon:
             "counts": None if report is None else report["counts"],
             "store": None if report is None else report["store"],
             "models": None if report is None else report["models"],
-            "text_leaves_machine": settings.leaves_machine,
+            "text_leaves_machine": None
+            if report is None
+            else report["models"]["encoder"]["backend"] in REMOTE_BACKENDS,
             "sessions": [
                 {
                     "id": session.id,

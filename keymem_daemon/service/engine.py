@@ -332,6 +332,7 @@ class Engine:
             },
             "models": {
                 "encoder": {
+                    "backend": self.encoder.backend,
                     "fingerprint": self.encoder.fingerprint,
                     "profile": self.profile.name,
                     "state": "ready" if self.encoder.ready else "warming",

@@ -30,7 +30,8 @@ def test_every_setting_is_listed_with_its_value_and_source(tmp_path: Path) -> No
     lines = {line.split()[0]: line for line in done.stdout.splitlines()}
     assert lines["key_hub_min_links"].endswith("5  (config file)")
     assert lines["retrieval"].endswith("rrf  (environment)")
-    assert lines["graph_json"].endswith("true  (default)")
+    assert lines["autokey"].endswith("true  (default)")
+    assert lines["graph_json"].endswith("true  (not yet)")
     assert lines["decay_standard_days"].split()[1] == "90.0"
 
 
@@ -67,6 +68,14 @@ def test_a_value_that_cannot_be_used_is_refused_and_nothing_is_written(tmp_path:
     assert "config.toml" in fails(tmp_path, "config", "hook_top_k", "3", code=64)
     assert "there is no setting" in fails(tmp_path, "config", "nonsense", code=64)
     assert not (tmp_path / "config.toml").exists()
+
+
+def test_what_this_version_does_not_have_is_refused_with_the_reason_and_switching_it_off_is_not(tmp_path: Path) -> None:
+    for name, value in (("embedding_backend", "local"), ("embedding_backend", "openai"), ("graph_json", "true")):
+        assert "not part of this version" in fails(tmp_path, "config", name, value, code=64)
+    assert not (tmp_path / "config.toml").exists()
+    succeeds(tmp_path, "config", "embedding_backend", "builtin")
+    succeeds(tmp_path, "config", "graph_json", "false")
 
 
 def test_a_file_that_is_not_toml_is_left_alone(tmp_path: Path) -> None:
@@ -108,7 +117,12 @@ LINES = st.one_of(
 )
 
 
-@given(st.lists(LINES, max_size=6), st.sampled_from(["", "[table]\nother = 2\n"]), NAMES, st.one_of(PLAIN, TEXTS, st.none()))
+@given(
+    st.lists(LINES, max_size=6),
+    st.sampled_from(["", "[table]\nother = 2\n"]),
+    NAMES,
+    st.one_of(PLAIN, TEXTS, st.none()),
+)
 def test_a_change_means_that_change_and_no_other_or_is_refused(
     lines: list[str], tail: str, name: str, value: float | str | None
 ) -> None:

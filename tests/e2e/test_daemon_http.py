@@ -6,6 +6,7 @@ import json
 import socket
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from running_daemon import WAIT_S, RunningDaemon, running
@@ -156,6 +157,16 @@ def test_status_metrics_and_the_description_of_the_interface_are_there(daemon: R
     recall = described["paths"]["/api/recall"]["post"]
     assert "query" in recall["requestBody"]["content"]["application/json"]["schema"]["properties"]
     assert "searched" in json.dumps(recall["responses"]["200"])
+
+
+def test_a_key_of_another_program_sends_nothing_anywhere_and_is_no_problem(tmp_path: Path) -> None:
+    with running(tmp_path / "data", extra={"OPENAI_API_KEY": "k"}) as daemon:
+        daemon.verb("stats", {})
+        with daemon.over_socket() as client:
+            status = client.get("/status").json()
+        assert (status["state"], status["problems"]) == ("healthy", [])
+        assert status["models"]["encoder"]["backend"] == "builtin"
+        assert status["text_leaves_machine"] is False
 
 
 def test_strangers_on_the_port_leave_room_on_the_socket_and_are_hung_up_on_soon(daemon: RunningDaemon) -> None:

@@ -43,7 +43,8 @@ def run(given: argparse.Namespace) -> int:
     if given.json:
         print_json(view)
     elif given.value is None and not given.unset:
-        say(_shown(view) + dim(f"  ({view['source']})"), dim(option.help))
+        later = "not yet: " if option.planned else ""
+        say(_shown(view) + dim(f"  ({view['source']})"), dim(later + option.help))
     else:
         say(f"{option.name} is now {_shown(view)} ({view['source']})")
         say(dim("`keymemd restart` brings it into force"))
@@ -74,6 +75,8 @@ def _set(option: Option, text: str | None) -> None:
             raise CommandFailed(
                 f"{option.name} takes {option.kind.expected}, not {text[:60]!r}", "Nothing was changed.", USAGE
             ) from None
+        if (missing := option.missing(value)) is not None:
+            raise CommandFailed(missing, "Nothing was changed.", USAGE)
         if not text.strip():
             raise CommandFailed(f"{option.name} cannot be empty", "--unset takes it out of config.toml.", USAGE)
     write(changed(read(), option.name, value))
@@ -93,6 +96,7 @@ def _view(settings: Settings, option: Option) -> dict[str, Any]:
         "unit": option.unit,
         "source": source,
         "settable": option.in_config_file,
+        "planned": option.planned,
         "help": option.help,
     }
 
@@ -118,6 +122,9 @@ def _print(views: list[dict[str, Any]], as_json: bool) -> None:
     width = max(len(view["name"]) for view in views)
     for view in views:
         line = f"{view['name']:<{width}}  {_shown(view)}"
+        if view["planned"]:
+            say(dim(f"{line}  (not yet)"))
+            continue
         say(line + dim("  (default)") if view["source"] == "default" else bold(line) + f"  ({view['source']})")
 
 
