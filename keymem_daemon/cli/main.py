@@ -81,6 +81,8 @@ def _run(words: list[str]) -> int:
         command.configure(parser)
         code: int = command.run(parser.parse_args(words[1:]))
         return code
+    if words and not words[0].startswith("-"):
+        raise CommandFailed(f"there is no command {words[0]!r}", "See `keymemd --help`.", USAGE)
     listed = "\n".join(f"  {name:<12}{line}" for name, (_module, line) in COMMANDS.items())
     top = _Parser(
         prog="keymemd",
@@ -91,9 +93,8 @@ def _run(words: list[str]) -> int:
     )
     top.add_argument("--version", action="version", version=f"keymemd {VERSION}")
     top.add_argument("command", metavar="COMMAND", nargs="?", help=argparse.SUPPRESS)
-    given, _rest = top.parse_known_args(words)
-    what = "no command was given" if given.command is None else f"there is no command {given.command!r}"
-    raise CommandFailed(what, "See `keymemd --help`.", USAGE)
+    top.parse_known_args(words)
+    raise CommandFailed("no command was given", "See `keymemd --help`.", USAGE)
 
 
 class _Plain(argparse.RawDescriptionHelpFormatter):

@@ -41,6 +41,14 @@ def test_a_mistake_is_one_line_that_names_the_help(tmp_path: Path, words: tuple[
     assert "--help`" in fails(tmp_path, *words, code=64)
 
 
+@pytest.mark.parametrize("command", ["hook", "doctor", "import", "export", "backup", "bogus"])
+def test_help_for_a_command_that_is_not_there_fails_as_the_command_does(tmp_path: Path, command: str) -> None:
+    assert command not in COMMANDS
+    for words in ((command, "--help"), (command, "-h"), (command, "--version"), ("--", command)):
+        said = fails(tmp_path, *words, code=64)
+        assert command in said or words[0] == "--"
+
+
 def test_a_mistake_creates_nothing(tmp_path: Path) -> None:
     fails(tmp_path / "data", "recall", code=64)
     assert not (tmp_path / "data").exists()
