@@ -141,6 +141,24 @@ def test_keys_in_one_script_are_noted_where_the_namespace_is_used_in_more_than_o
     assert book.remember("A fact", "plain", namespace="english").hints.language_note is None
 
 
+def test_a_small_namespace_is_noted_as_bilingual_as_soon_as_it_is() -> None:
+    book = RuleBook()
+    book.remember("서울에 산다", "서울")
+    book.remember("부산에 간다", "부산")
+    book.remember("Lives by the sea", "sea")
+    note = book.remember("Likes tea", "tea", "drink").hints.language_note
+    assert note is not None
+    assert "hangul" in note
+
+
+def test_a_stray_word_of_another_script_does_not_make_a_namespace_bilingual() -> None:
+    book = RuleBook()
+    book.remember("서울에 산다", "서울")
+    for number in range(20):
+        book.remember(f"A fact {number}", f"plain{number}q")
+    assert book.remember("A fact", "plain").hints.language_note is None
+
+
 def test_nothing_to_say_is_no_hint() -> None:
     hints = RuleBook().remember("A fact", "fact").hints
     assert hints == Hints()

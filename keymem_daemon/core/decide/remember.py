@@ -139,14 +139,17 @@ def _extend(plan: Plan, same: Memory, new: NewMemory) -> None:
 
 
 def _language_note(plan: Plan, new: NewMemory, scope: frozenset[str]) -> str | None:
-    """A note when every key is in one script although at least a fifth of the namespace's keys are in another."""
+    """A note when every key is in one script although the namespace is used in another: at least a tenth of its keys are.
+
+    A share and no count: a namespace is bilingual from its first memories on, and a stray name in a large one does not make it so.
+    """
     used = {script for key in new.keys for script in scripts(key.surface)}
     if len(used) != 1:
         return None
     (own,) = used
     counts: dict[Script, int] = plan.graph.scripts_in(scope)
     total = sum(counts.values())
-    others = [script for script, count in counts.items() if script != own and count >= 3 and count * 5 >= total]
+    others = [script for script, count in counts.items() if script != own and count * 10 >= total]
     if not others:
         return None
     return f"All keys are in {own} script, and this namespace is also used in {', '.join(sorted(others))}: add the same concepts in that language."
