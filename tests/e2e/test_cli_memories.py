@@ -103,6 +103,16 @@ def test_a_query_that_fits_nothing_is_no_failure_and_says_what_is_near(directory
     assert "nothing is remembered here" in succeeds(directory, "recall", "tulips", "--namespace", "nowhere")
 
 
+def test_explain_on_an_empty_store_says_nothing_that_is_not_there(tmp_path: Path) -> None:
+    data = tmp_path / "empty"
+    try:
+        shown = succeeds(data, "recall", "otters", "--explain")
+    finally:
+        keymemd(data, "stop")
+    assert "searched 0 memories of all namespaces" in shown
+    assert "None" not in shown
+
+
 def test_explain_shows_how_each_key_was_found(directory: Path) -> None:
     saved(directory, "Otters hold hands when they sleep.", "-k", "otters")
     shown = succeeds(directory, "recall", "otters", "--explain")

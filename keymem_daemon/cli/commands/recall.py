@@ -70,4 +70,5 @@ def _show(found: Mapping[str, Any], *, explain: bool) -> None:
     if explain:
         searched = found["searched"]
         where = "all namespaces" if searched["namespaces"] is None else ", ".join(searched["namespaces"])
-        say(dim(f"searched {searched['memory_count']:,} memories of {clean(where)}; semantic {found.get('semantic')}"))
+        meaning = f"; search by meaning is {found['semantic']}" if "semantic" in found else ""
+        say(dim(f"searched {searched['memory_count']:,} memories of {clean(where)}{meaning}"))
