@@ -57,6 +57,12 @@ class MicroBatcher:
         self._busy = False
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
         self._closed = False
+        self._failure: str | None = None
+
+    @property
+    def failure(self) -> str | None:
+        """Why the last chunk could not be embedded, ``None`` from the first that was embedded after it."""
+        return self._failure
 
     @property
     def fingerprint(self) -> str:
@@ -111,7 +117,8 @@ class MicroBatcher:
         for row, text in enumerate(texts):
             vector = unpack(found[text], dimensions)
             if vector is None:
-                raise ValueError(f"{space} returned no usable vector for a text of {len(text)} characters")
+                self._failure = f"{space} returned no usable vector for a text of {len(text)} characters"
+                raise ValueError(self._failure)
             result[row] = vector
         return result
 
@@ -162,9 +169,9 @@ class MicroBatcher:
             try:
                 vectors = self._encoder.encode(texts)
             except Exception as error:  # noqa: BLE001 - whatever it is belongs to those who wait
-                _fail(chunk, error)
+                self._fail(chunk, error)
             else:
-                _deliver(chunk, texts, vectors)
+                self._deliver(chunk, texts, vectors)
             if self._foreground or self._background:
                 self._timer = asyncio.get_running_loop().call_soon(self._next_chunk)
             return
@@ -207,10 +214,18 @@ class MicroBatcher:
             return
         error = work.exception()
         if error is None:
-            _deliver(chunk, texts, work.result())
+            self._deliver(chunk, texts, work.result())
         else:
-            _fail(chunk, error)
+            self._fail(chunk, error)
         self._next_chunk()
+
+    def _deliver(self, chunk: Sequence[tuple[_Request, Sequence[str]]], texts: Sequence[str], vectors: Matrix) -> None:
+        self._failure = None
+        _deliver(chunk, texts, vectors)
+
+    def _fail(self, chunk: Sequence[tuple[_Request, Sequence[str]]], error: BaseException) -> None:
+        self._failure = str(error) or type(error).__name__
+        _fail(chunk, error)
 
 
 def _deliver(chunk: Sequence[tuple[_Request, Sequence[str]]], texts: Sequence[str], vectors: Matrix) -> None:

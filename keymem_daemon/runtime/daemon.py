@@ -216,7 +216,7 @@ class _Daemon:
             await assembled.engine.open()
             self._footing.rest_on(self._settings.data_dir / STORE_FILE)
         except (KeymemError, OSError) as failure:
-            logger.exception("the store could not be opened")
+            logger.error("the store could not be opened: %s", failure)  # noqa: TRY400 - what the disk or the settings say needs no traceback
             self._door.fail(failure.message if isinstance(failure, KeymemError) else str(failure))
             await self._drained.wait()
             return

@@ -190,7 +190,7 @@ async def _keep_engine(settings: Settings, parts: _Parts) -> None:
         await engine.open()
         parts.footing.rest_on(settings.data_dir / STORE_FILE)
     except (KeymemError, OSError) as failure:
-        logger.exception("the store could not be opened")
+        logger.error("the store could not be opened: %s", failure)  # noqa: TRY400 - what the disk or the settings say needs no traceback
         parts.door.fail(failure.message if isinstance(failure, KeymemError) else str(failure))
         return
     scheduler = Scheduler(jobs(engine, settings), clock)

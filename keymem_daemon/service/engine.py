@@ -200,9 +200,8 @@ class Engine:
                     await asyncio.wait_for(self._lexicon_ready.wait(), LEXICON_WAIT_S)
             except TimeoutError:
                 pass  # without the lexicon's words nothing merges across scripts by similarity: a hint missed, no meaning lost
-            except (KeymemError, OSError, ValueError, RuntimeError) as failure:
-                # A write never waits for a model to be mended: keys stay apart and are embedded later.
-                self.problems["encoder"] = str(failure)
+            except (KeymemError, OSError, ValueError, RuntimeError):
+                pass  # a write never waits for a model to be mended: keys stay apart and are embedded later
         lexicon = self._lexicon_vectors if self._lexicon_ready.is_set() else None
         similarity = RequestSimilarity(self.catalog.keys, lexicon, vectors, self.profile.near - MARGIN)
         return KeyRules(self.profile, self.lexicon, similarity, self.new_id), vectors
@@ -257,8 +256,9 @@ class Engine:
                 steps += 1
                 try:
                     more = await self._work_step()
+                    self.problems.pop("background", None)
                 except (KeymemError, OSError, ValueError, RuntimeError) as failure:
-                    self.problems["encoder"] = str(failure)
+                    self.problems["background"] = str(failure)
                     more = False
                 async with self._progress:
                     self._progress.notify_all()
@@ -319,6 +319,7 @@ class Engine:
         """What `status` says of the engine."""
         stored = await self.in_store(self.store.report)
         keys, words, memories = self.catalog.backlog
+        failures = {failure for failure in (self.encoder.failure, self.light.failure) if failure is not None}
         return {
             "counts": self.counts(),
             "namespaces": self.graph.namespaces(),
@@ -344,7 +345,8 @@ class Engine:
             },
             "problems": [
                 *stored.problems,
-                *(f"{name}: {text}" for name, text in self.problems.items()),
+                *(f"encoder: {failure}" for failure in sorted(failures)),
+                *(f"{name}: {text}" for name, text in self.problems.items() if text not in failures),
                 *((f"last write failed: {self.writer.last_failure}",) if self.writer.last_failure else ()),
             ],
         }

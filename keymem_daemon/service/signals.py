@@ -96,9 +96,8 @@ async def _vectors(engine: Engine, texts: Sequence[str]) -> Matrix | None:
         return None
     try:
         return await engine.light.encode(texts, keep=False)
-    except (KeymemError, OSError, ValueError, RuntimeError) as failure:
-        engine.problems["encoder"] = str(failure)
-        return None
+    except (KeymemError, OSError, ValueError, RuntimeError):
+        return None  # said by `status` for as long as nothing can be embedded
 
 
 async def _key_vectors(engine: Engine, texts: Sequence[str]) -> Matrix | None:
@@ -106,9 +105,8 @@ async def _key_vectors(engine: Engine, texts: Sequence[str]) -> Matrix | None:
         return None
     try:
         return await engine.encoder.encode(texts, keep=False)
-    except (KeymemError, OSError, ValueError, RuntimeError) as failure:
-        engine.problems["encoder"] = str(failure)
-        return None
+    except (KeymemError, OSError, ValueError, RuntimeError):
+        return None  # as above
 
 
 def _expanded(engine: Engine, vectors: Matrix, scope: Scope, weights: Weights) -> dict[str, float]:

@@ -95,6 +95,9 @@ def test_a_store_that_cannot_be_opened_is_said_by_status_and_by_every_tool(tmp_p
             status = client.get("/status").json()
         assert status["state"] == "degraded"
         assert any("could not be opened" in found["problem"] for found in status["problems"])
+    log = (directory / "logs" / "daemon.log").read_text(encoding="utf-8")
+    assert "could not be opened" in log
+    assert "Traceback" not in log
 
 
 def test_wrong_settings_are_named_by_status_and_do_not_stop_the_daemon(tmp_path: Path) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from faulty_store import FaultyStore
 from fixed_time import FixedClock
+from hashing_words import HashingWords
 from open_engines import caller, everything, item, key_id, play, saved
 
 from keymem_daemon.core.errors import InvalidArgument, KeymemError, NotFound, TooLarge
 from keymem_daemon.core.model import Actor
+from keymem_daemon.ports import Matrix
 from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.confirm import confirm_memory
 from keymem_daemon.service.correct import correct
@@ -318,3 +321,31 @@ def test_autokey_can_be_turned_off() -> None:
         assert engine.graph.keys[key_id(engine, "general relativity")].candidates == ()
 
     play(scene, settings=replace(load_settings({}), autokey=False))
+
+
+class Breakable(HashingWords):
+    """Refuses everything while it is broken."""
+
+    broken = False
+
+    def encode(self, texts: Sequence[str]) -> Matrix:
+        if self.broken:
+            raise RuntimeError("the model broke")
+        return super().encode(texts)
+
+
+def test_a_broken_encoder_is_a_problem_until_it_works_again() -> None:
+    encoder = Breakable()
+
+    async def scene(engine: Engine) -> None:
+        encoder.broken = True
+        await saved(engine, "Newton saw an apple", "Newton", "apple")
+        assert (await recall(engine, caller(), "Newton"))["status"] == "found"
+        assert "encoder: the model broke" in (await engine.report())["problems"]
+        encoder.broken = False
+        await saved(engine, "Strawberries are fruit", "strawberry", "fruit")
+        async with engine._progress:
+            await engine._progress.wait_for(lambda: not sum(engine.catalog.backlog))
+        assert (await engine.report())["problems"] == []
+
+    play(scene, encoder=encoder)
