@@ -20,6 +20,7 @@ class Door:
         self._wait_s = wait_s
         self._engine: Engine | None = None
         self._problem: str | None = None
+        self._waiting_for: str | None = None
         self._decided = asyncio.Event()
 
     def open(self, engine: Engine) -> None:
@@ -31,6 +32,15 @@ class Door:
         """There will be no engine, and why."""
         self._problem = problem
         self._decided.set()
+
+    def wait_for(self, what: str) -> None:
+        """Opening is held up by ``what``. May be called on any thread."""
+        self._waiting_for = what
+
+    @property
+    def waiting_for(self) -> str | None:
+        """What opening is held up by, if it is and has not ended."""
+        return None if self._decided.is_set() else self._waiting_for
 
     @property
     def problem(self) -> str | None:
@@ -52,7 +62,8 @@ class Door:
                 async with asyncio.timeout(self._wait_s):
                     await self._decided.wait()
             except TimeoutError:
-                raise Unavailable("the store is still being opened", "Try again in a moment.") from None
+                why = "" if self._waiting_for is None else f": {self._waiting_for}"
+                raise Unavailable(f"the store is still being opened{why}", "Try again in a moment.") from None
         if self._engine is None:
             raise Unavailable(
                 f"the store could not be opened: {self._problem}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -44,15 +45,18 @@ def surroundings(settings: Settings, clock: Clock, *, one_client: bool) -> Surro
     return Surroundings(Namespaces(settings.data_dir), transcripts)
 
 
-async def assemble(settings: Settings, clock: Clock) -> Assembled:
-    """The engine that ``settings`` ask for. Opens the store's file; raises `StorageFailed` when that cannot be."""
+async def assemble(settings: Settings, clock: Clock, on_wait: Callable[[str], None]) -> Assembled:
+    """The engine that ``settings`` ask for. Opens the store's file; raises `StorageFailed` when that cannot be.
+
+    ``on_wait`` is told, on another thread, when the file is held up and by what.
+    """
     problems: list[str] = []
     encoder = BuiltinEncoder(Path(settings.data_dir))
     profile, known = profile_for(encoder.backend, encoder.model)
     if not known:
         problems.append(f"no thresholds are known for {encoder.model}; those of {profile.name} are in force")
     profile, refused = with_overrides(profile, settings.threshold_overrides)
-    store = await asyncio.to_thread(SqliteStore, Path(settings.data_dir) / STORE_FILE, clock)
+    store = await asyncio.to_thread(SqliteStore, Path(settings.data_dir) / STORE_FILE, clock, on_wait)
     engine = Engine(
         store=store,
         encoder=encoder,

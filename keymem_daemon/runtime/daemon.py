@@ -148,6 +148,10 @@ class _Daemon:
                     f"the store could not be opened: {self._door.problem}", "Mend that, then run `keymemd restart`."
                 )
             )
+        if engine is None and self._door.waiting_for is not None:
+            found.append(
+                problem(f"the store is not open yet: {self._door.waiting_for}", "End the process that has it open.")
+            )
         if report is not None:
             found += [problem(text, "See `keymemd logs`.") for text in report["problems"]]
         state = "opening" if engine is None and self._door.problem is None else "degraded" if found else "healthy"
@@ -211,7 +215,7 @@ class _Daemon:
     async def _keep_engine(self) -> None:
         """Open the engine, keep it going, and close it once nothing is in flight any more."""
         try:
-            assembled = await assemble(self._settings, self._clock)
+            assembled = await assemble(self._settings, self._clock, self._door.wait_for)
             self._problems = assembled.problems
             await assembled.engine.open()
             self._footing.rest_on(self._settings.data_dir / STORE_FILE)

@@ -186,7 +186,7 @@ async def _leave_on_signal(parts: _Parts, keeping: asyncio.Task[None]) -> None:
 async def _keep_engine(settings: Settings, parts: _Parts) -> None:
     clock = SystemClock()
     try:
-        engine = (await assemble(settings, clock)).engine
+        engine = (await assemble(settings, clock, parts.door.wait_for)).engine
         await engine.open()
         parts.footing.rest_on(settings.data_dir / STORE_FILE)
     except (KeymemError, OSError) as failure:

@@ -73,8 +73,8 @@ class CannotOpen(StorageFailed):
         KeymemError.__init__(self, reason, hint)
 
 
-def opened(path: Path, clock: Clock) -> Opened:
-    """Open or make the database at ``path``, once no other process has it locked.
+def opened(path: Path, clock: Clock, on_wait: Callable[[str], None]) -> Opened:
+    """Open or make the database at ``path``, once no other process has it locked; ``on_wait`` is told when that takes time.
 
     Raises `CannotOpen`, `sqlite3.Error`, `OSError` or `NewerSchema` when there can be none.
     """
@@ -87,7 +87,7 @@ def opened(path: Path, clock: Clock) -> Opened:
     absent = not path.exists()
     lost = _lost(path)
     try:
-        found = once_free(path, partial(_opened_now, path, clock))
+        found = once_free(path, partial(_opened_now, path, clock), on_wait)
     except BaseException:
         if absent and path.is_file() and not path.stat().st_size:
             path.unlink()  # or the next start would take it for one that lost its content
@@ -95,8 +95,8 @@ def opened(path: Path, clock: Clock) -> Opened:
     return found if lost is None else replace(found, problems=(lost, *found.problems))
 
 
-def once_free(path: Path, attempt: Callable[[], T]) -> T:
-    """What ``attempt`` returns, as soon as no other process has the database locked."""
+def once_free(path: Path, attempt: Callable[[], T], on_wait: Callable[[str], None]) -> T:
+    """What ``attempt`` returns, as soon as no other process has the database locked. ``on_wait`` is told once what for."""
     said = False
     while True:
         try:
@@ -105,7 +105,9 @@ def once_free(path: Path, attempt: Callable[[], T]) -> T:
             if primary_code(error) not in _LOCKED:
                 raise
         if not said:
-            logger.warning("%s is locked by another process; waiting until it is free", path)
+            what = f"{path} is locked by another process; waiting until it is free"
+            logger.warning(what)
+            on_wait(what)
             said = True
         time.sleep(LOCKED_RETRY_S)
 

@@ -120,16 +120,17 @@ class SqliteStore:
 
     Opening makes the directory and the file when they are absent, private to the user; brings an older schema forward after
     a backup; and sets a damaged file aside, recovering what can be read. Waits for as long as another process has the file
-    locked. Raises `CannotOpen` when there can be no database there, or when a newer keymem wrote it.
+    locked, and tells ``on_wait`` so. Raises `CannotOpen` when there can be no database there, or when a newer keymem wrote it.
     """
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    def __init__(self, path: Path, clock: Clock, on_wait: Callable[[str], None] = lambda _what: None) -> None:
         self._path = path
         self._clock = clock
+        self._on_wait = on_wait
         self._problems: list[str] = []
         self._unfinished: str | None = None
         with _opening_errors(path):
-            self._use(opened(path, clock))
+            self._use(opened(path, clock, on_wait))
             self._last_write_at = self._last_commit_at()
         if not self._file.read_only:
             with suppress(StorageFailed):  # told by `report`, and tried again by the next `purge`
@@ -304,7 +305,7 @@ class SqliteStore:
             try:
                 purge.clear_bytes(self._path)
             finally:
-                self._use(replace(self._file, db=once_free(self._path, partial(connected, self._path)), problems=()))
+                self._use(replace(self._file, db=once_free(self._path, partial(connected, self._path), self._on_wait), problems=()))
             self._problems.extend(purge.purge_copies(self._path, ids))
         with self._transaction(durable=True):
             purge.clear_pending(self._db)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running_daemon import RunningDaemon, running
+from running_daemon import RunningDaemon, running, wait_until
 
 from keymem_daemon.api.handshake_record import request_for
 
@@ -98,6 +98,26 @@ def test_a_store_that_cannot_be_opened_is_said_by_status_and_by_every_tool(tmp_p
     log = (directory / "logs" / "daemon.log").read_text(encoding="utf-8")
     assert "could not be opened" in log
     assert "Traceback" not in log
+
+
+def test_status_and_start_say_what_opening_the_store_waits_for_until_it_is_open(tmp_path: Path) -> None:
+    directory = tmp_path / "d"
+    with running(directory) as daemon:
+        daemon.verb("remember", {"items": FACTS})
+    with closing(sqlite3.connect(directory / "keymem.db", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with running(directory) as daemon, daemon.over_socket() as client:
+
+            def problems() -> list[str]:
+                report = client.get("/status").json()
+                assert report["state"] in {"opening", "healthy"}
+                return [found["problem"] for found in report["problems"]]
+
+            wait_until(lambda: bool(problems()), "a word about what it waits for")
+            assert "keymem.db is locked by another process" in problems()[0]
+            other.execute("ROLLBACK")
+            wait_until(lambda: client.get("/status").json()["state"] == "healthy", "an open store")
+            assert problems() == []
 
 
 def test_wrong_settings_are_named_by_status_and_do_not_stop_the_daemon(tmp_path: Path) -> None:
