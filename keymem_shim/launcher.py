@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 
-from keymem_shim import VERSION, http1, rendezvous
+from keymem_shim import VERSION, holder, http1, rendezvous
 from keymem_shim.identity import daemon_environment
 
 TYPE_CHECKING = False
@@ -116,6 +116,8 @@ class Launcher:
         found = rendezvous.probe(self._directory)
         if isinstance(found, rendezvous.Ready):
             return found
+        if isinstance(found, rendezvous.Unreachable) and (pid := self._held_alone()) is not None:
+            return Failed(holder.said_of(self._directory, pid), final=True)
         if not rendezvous.flag("DAEMON_AUTOSTART", default=True):
             if isinstance(found, rendezvous.NeedsRestart):
                 return rendezvous.Ready(found.discovery)
@@ -125,6 +127,15 @@ class Launcher:
             return self._start(time.monotonic() + START_LIMIT_S)
         except OSError as problem:
             return Failed(f"the data directory cannot be used: {problem}", final=True)
+
+    def _held_alone(self) -> int | None:
+        """Return the single-process server that holds the directory and goes on doing so."""
+        pid = None
+        for _pause in _pauses(time.monotonic() + holder.ALONE_S):
+            pid = holder.single_server(self._directory)
+            if pid is None:
+                break
+        return pid
 
     def _start(self, deadline: float) -> rendezvous.Ready | Failed | Impossible:
         for _pause in _pauses(deadline):

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import assert_never
 
 from keymem_daemon.runtime.serve import AlreadyRunning, CouldNotListen, CouldNotWrite, Stopped
+from keymem_shim.holder import said_of
 
 __all__ = ["ALREADY_RUNNING", "COULD_NOT_LISTEN", "COULD_NOT_WRITE", "exit_code"]
 
@@ -20,6 +21,9 @@ def exit_code(outcome: Stopped | AlreadyRunning | CouldNotListen | CouldNotWrite
     match outcome:
         case Stopped():
             return 0
+        case AlreadyRunning(directory, int(pid), alone=True):
+            _complain(f"{said_of(directory, pid)}; nothing was started")
+            return ALREADY_RUNNING
         case AlreadyRunning(directory, pid):
             holder = "another process" if pid is None else f"the daemon with pid {pid}"
             _complain(f"{holder} already serves {directory}; nothing was started")

@@ -5,7 +5,6 @@ That a data directory is free is known from one thing only, the lock that a daem
 
 from __future__ import annotations
 
-import fcntl
 import os
 import subprocess
 import sys
@@ -17,9 +16,10 @@ from typing import Final
 from keymem_daemon.cli.contact import SEE_LOG, ask_once
 from keymem_daemon.cli.failure import CommandFailed
 from keymem_daemon.cli.terminal import note
-from keymem_shim import identity, launcher, rendezvous
+from keymem_shim import holder, identity, launcher, rendezvous
+from keymem_shim.holder import is_held
 
-__all__ = ["found_or_free", "hung_step", "is_held", "started", "stopped"]
+__all__ = ["found_or_free", "hung_step", "started", "stopped"]
 
 START_S: Final = 30.0
 STOP_S: Final = 15.0
@@ -31,18 +31,22 @@ def started() -> rendezvous.Discovery:
     directory = rendezvous.data_dir()
     child = _spawned(directory)
     note("starting the daemon …")
+    waits: str | None = None
     for _pause in _pauses(START_S):
         found = rendezvous.probe(directory)
         if not isinstance(found, rendezvous.Unreachable):
-            if _is_open(found.discovery):
+            if (waits := _not_open(found.discovery)) is None:
                 return found.discovery
         elif (code := child.process.poll()) in (0, launcher.ALREADY_RUNNING):
             # Another command or a session was quicker, with a start or a stop. What it started is waited for.
+            _require_a_daemon(directory)
             if not is_held(directory):
                 child = _spawned(directory)
         elif code is not None:
             why = launcher.failure_note(directory, code, child.log_before)
             raise CommandFailed(f"the daemon cannot start: {why}", SEE_LOG)
+    if waits:
+        raise CommandFailed(waits, "It goes on waiting; `keymemd status` tells when it is ready.")
     raise CommandFailed(f"no daemon has answered for {START_S:.0f} s{_held_note(directory)}", hung_step(directory))
 
 
@@ -81,13 +85,22 @@ def found_or_free(directory: str) -> rendezvous.Discovery | None:
 
     Raises `CommandFailed` when a process holds the directory and does neither in time.
     """
+    began = time.monotonic()
     for _pause in _pauses(STOP_S):
         found = rendezvous.probe(directory)
         if not isinstance(found, rendezvous.Unreachable):
             return found.discovery
         if not is_held(directory):
             return None
+        if time.monotonic() - began >= holder.ALONE_S:
+            _require_a_daemon(directory)
     raise CommandFailed(f"no daemon has answered for {STOP_S:.0f} s{_held_note(directory)}", hung_step(directory))
+
+
+def _require_a_daemon(directory: str) -> None:
+    """Raise `CommandFailed` when what holds ``directory`` is no daemon and will be none."""
+    if (pid := holder.single_server(directory)) is not None:
+        raise CommandFailed(f"there can be no daemon: {holder.said_of(directory, pid)}", "Then try again.")
 
 
 def hung_step(directory: str) -> str:
@@ -143,31 +156,18 @@ def _is_there(directory: str, discovery: rendezvous.Discovery) -> bool:
     return isinstance(found, rendezvous.Unreachable) or found.discovery.instance == discovery.instance
 
 
-def is_held(directory: str) -> bool:
-    """Whether a process holds the data directory."""
-    try:
-        handle = os.open(rendezvous.lock_path(directory), os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(handle)
-    return False
-
-
-def _is_open(discovery: rendezvous.Discovery) -> bool:
-    """Whether it has opened its store. Raises `CommandFailed` when it could not."""
+def _not_open(discovery: rendezvous.Discovery) -> str | None:
+    """``None`` once it has opened its store, before that what it waits for, as far as it says. Raises `CommandFailed` when it could not."""
     try:
         report = ask_once(discovery, "GET", "/status", limit_s=START_S)
     except ConnectionError:
-        return False
+        return ""
     if report["state"] != "opening" and report["counts"] is None:
         what = report["problems"][0]["problem"] if report["problems"] else "its store is not open"
         raise CommandFailed(f"the daemon (pid {discovery.pid}) runs, but {what}", SEE_LOG)
-    return bool(report["state"] != "opening")
+    if report["state"] != "opening":
+        return None
+    return str(report["problems"][-1]["problem"]) if report["problems"] else ""
 
 
 def _opened_log(directory: str) -> int:

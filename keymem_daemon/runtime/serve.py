@@ -12,6 +12,7 @@ import resource
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal
 
 from filelock import FileLock, Timeout
@@ -20,7 +21,7 @@ from keymem_daemon.runtime import logs
 from keymem_daemon.runtime.footing import Footing
 from keymem_daemon.runtime.publish import listen, require_publishable
 from keymem_daemon.settings import Settings
-from keymem_shim import rendezvous
+from keymem_shim import holder, rendezvous
 
 __all__ = ["AlreadyRunning", "CouldNotListen", "CouldNotWrite", "StartedBy", "Stopped", "held_lock", "serve"]
 
@@ -38,10 +39,11 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class AlreadyRunning:
-    """Another process holds the data directory."""
+    """Another process holds the data directory: a daemon, one that does not say who it is, or one that serves ``alone``."""
 
     data_dir: str
     pid: int | None
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +63,13 @@ class CouldNotWrite:
 def held_lock(settings: Settings) -> FileLock | AlreadyRunning:
     """The lock on the data directory, taken; or who has it. Makes the directory.
 
-    While a holder does not answer it is starting or stopping: a stopping one is waited for, since it is gone in a moment.
+    While a holder does not answer it is starting or stopping: a stopping one is waited for, since it is gone in a moment. What a
+    single-process server that is gone has left behind is taken away.
     """
     directory = str(settings.data_dir)
     rendezvous.prepare_data_dir(directory)
     lock = FileLock(rendezvous.lock_path(directory), mode=0o600)
-    give_up_at = time.monotonic() + HANDOVER_S
+    began = time.monotonic()
     while True:
         try:
             lock.acquire(timeout=LOCK_TRY_S)
@@ -74,9 +77,15 @@ def held_lock(settings: Settings) -> FileLock | AlreadyRunning:
             found = rendezvous.probe(directory)
             if not isinstance(found, rendezvous.Unreachable):
                 return AlreadyRunning(directory, found.discovery.pid)
-            if time.monotonic() >= give_up_at:
+            waited = time.monotonic() - began
+            pid = holder.single_server(directory)
+            if pid is not None and waited >= holder.ALONE_S:
+                return AlreadyRunning(directory, pid, alone=True)
+            if waited >= HANDOVER_S:
                 return AlreadyRunning(directory, None)
         else:
+            with suppress(OSError):
+                Path(holder.note_path(directory)).unlink(missing_ok=True)
             return lock
 
 

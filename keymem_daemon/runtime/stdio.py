@@ -1,7 +1,7 @@
 """`keymemd stdio`: the same server in one process, on stdin and stdout, where there can be no daemon.
 
-It holds the daemon's lock for life, so two writers on one store cannot happen. Nothing but JSON-RPC appears on stdout: the wire is a
-private copy of the descriptor, and the process's own points at stderr, so whatever prints, prints there. A line that is no message
+It holds the daemon's lock for life, so two writers on one store cannot happen, and leaves a note for whoever wants the directory
+meanwhile. Nothing but JSON-RPC appears on stdout: the wire is a private copy of the descriptor (`streams.py`). A line that is no message
 is answered with an error, since a client that gets none waits for ever.
 """
 
@@ -12,7 +12,9 @@ import json
 import logging
 import os
 import signal
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO, cast
 
 from anyio import AsyncFile
@@ -37,8 +39,9 @@ from keymem_daemon.runtime.daemon import STOP_S, jobs
 from keymem_daemon.runtime.footing import Footing
 from keymem_daemon.runtime.scheduler import Scheduler
 from keymem_daemon.runtime.serve import AlreadyRunning, CouldNotWrite, Stopped, held_lock
+from keymem_daemon.runtime.streams import Streams
 from keymem_daemon.settings import Settings
-from keymem_shim import VERSION, identity, rendezvous
+from keymem_shim import VERSION, holder, identity, rendezvous
 
 __all__ = ["serve_stdio"]
 
@@ -99,17 +102,6 @@ def _refusal(line: bytes) -> str | None:
     return None if answer is None else json.dumps(answer) + "\n"
 
 
-def _taken_streams() -> tuple[BinaryIO, BinaryIO]:
-    """Private copies of stdin and stdout; the process's own read nothing and write to stderr from now on."""
-    source = os.fdopen(os.dup(0), "rb")
-    wire = os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    return source, wire
-
-
 @dataclass(frozen=True, slots=True)
 class _Parts:
     """What the engine's life and the server share."""
@@ -119,7 +111,7 @@ class _Parts:
     footing: Footing
 
 
-def serve_stdio(settings: Settings) -> Stopped | AlreadyRunning | CouldNotWrite:
+def serve_stdio(settings: Settings, streams: Streams) -> Stopped | AlreadyRunning | CouldNotWrite:
     """Serve one client until its stdin ends."""
     try:
         lock = held_lock(settings)
@@ -130,14 +122,27 @@ def serve_stdio(settings: Settings) -> Stopped | AlreadyRunning | CouldNotWrite:
     footing = Footing()
     footing.rest_on(rendezvous.lock_path(str(settings.data_dir)))
     try:
+        _leave_note(settings.data_dir)
         logs.set_up(settings.data_dir, on_terminal=False)
-        asyncio.run(_life(settings, footing))
+        asyncio.run(_life(settings, footing, streams))
         return Stopped()
     finally:
+        _note(settings.data_dir).unlink(missing_ok=True)
         lock.release()
 
 
-async def _life(settings: Settings, footing: Footing) -> None:
+def _note(data_dir: Path) -> Path:
+    return Path(holder.note_path(str(data_dir)))
+
+
+def _leave_note(data_dir: Path) -> None:
+    with suppress(OSError):  # without it others wait longer before they are told less
+        descriptor = os.open(_note(data_dir), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(b"%d\n" % os.getpid())
+
+
+async def _life(settings: Settings, footing: Footing, streams: Streams) -> None:
     parts = _Parts(Door(), asyncio.Event(), footing)
     calls = Calls(
         parts.door,
@@ -156,14 +161,13 @@ async def _life(settings: Settings, footing: Footing) -> None:
         cwd=identity.working_directory() or None,
         homes=dict(identity.host_homes()),
     )
-    source, out = _taken_streams()
-    wire = _Wire(out)
+    wire = _Wire(streams.out)
     # The transport only iterates over the one and writes to the other.
-    lines, written = cast("AsyncFile[str]", _Lines(source, wire)), cast("AsyncFile[str]", wire)
+    lines, written = cast("AsyncFile[str]", _Lines(streams.source, wire)), cast("AsyncFile[str]", wire)
     memory_server = MemoryServer(calls, surface, VERSION, local)
     async with asyncio.TaskGroup() as group:
         keeping = group.create_task(_keep_engine(settings, parts))
-        leaving = group.create_task(_leave_on_signal(parts, keeping))
+        leaving = group.create_task(_leave_on_signal(parts, keeping, settings.data_dir))
         async with calls.work.open(), stdio_server(lines, written) as (read_stream, write_stream):
             server = memory_server.server
             await server.run(read_stream, write_stream, server.create_initialization_options())
@@ -171,7 +175,7 @@ async def _life(settings: Settings, footing: Footing) -> None:
         parts.ended.set()
 
 
-async def _leave_on_signal(parts: _Parts, keeping: asyncio.Task[None]) -> None:
+async def _leave_on_signal(parts: _Parts, keeping: asyncio.Task[None], data_dir: Path) -> None:
     """On SIGTERM or SIGINT close the store and exit: a thread that waits for input cannot be asked to stop."""
     signalled = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -179,6 +183,7 @@ async def _leave_on_signal(parts: _Parts, keeping: asyncio.Task[None]) -> None:
     await signalled.wait()
     parts.ended.set()
     await asyncio.wait([keeping], timeout=STOP_S)
+    _note(data_dir).unlink(missing_ok=True)
     logging.shutdown()
     os._exit(0)
 

@@ -14,7 +14,7 @@ from keymemd_command import COMMAND, WAIT_S, fails, json_of, keymemd, on_termina
 from running_daemon import clean_environment, running
 from shim_session import daemon_pid, end_daemon
 
-from keymem_daemon.cli.process import is_held
+from keymem_shim.holder import is_held
 
 
 @pytest.fixture

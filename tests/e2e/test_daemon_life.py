@@ -16,10 +16,13 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from keymemd_command import fails, keymemd
 from running_daemon import WAIT_S, RunningDaemon, clean_environment, end, running, start, wait_until
+from shim_session import ShimSession, end_daemon, environment
 
 from keymem_shim import http1, rendezvous
 
+SOON_S = 8.0
 FACT = {"items": [{"content": "The user likes strawberries", "keys": ["strawberry", "fruit"]}]}
 
 
@@ -165,11 +168,11 @@ def tool_call(number: int, name: str, arguments: dict[str, Any]) -> dict[str, An
 
 
 @contextmanager
-def stdio_server(directory: Path) -> Iterator[subprocess.Popen[bytes]]:
+def stdio_server(directory: Path, **extra: str) -> Iterator[subprocess.Popen[bytes]]:
     """`keymemd stdio`, killed if it is still there afterwards."""
     with subprocess.Popen(
         [sys.executable, "-m", "keymem_daemon", "stdio"],
-        env=clean_environment(directory),
+        env=clean_environment(directory, extra),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -224,6 +227,36 @@ def test_the_server_on_stdio_speaks_only_json_rpc_and_holds_the_same_lock(tmp_pa
     assert answers[3]["result"]["structuredContent"]["memories"][0]["content"] == FACT["items"][0]["content"]
 
 
+LOUD = """
+import importlib.abc, os, sys
+
+class Loud(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"anyio", "mcp", "numpy", "pydantic"}:
+            print("stray", name, flush=True)
+            os.write(1, b"stray\\n")
+
+sys.meta_path.insert(0, Loud())
+"""
+
+
+def test_what_libraries_print_while_they_load_is_not_for_the_client_on_stdio(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(LOUD)
+    with stdio_server(tmp_path / "d", PYTHONPATH=str(tmp_path / "site")) as process:
+        requests = [
+            HELLO,
+            {"jsonrpc": "2.0", "method": "notifications/initialized"},
+            tool_call(2, "recall", {"query": "a"}),
+        ]
+        answers = exchanged(process, [json.dumps(request).encode() for request in requests], 2)
+        assert {answer["id"] for answer in answers} == {1, 2}
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.close()
+        assert process.stdout.read() == b""
+
+
 def test_a_line_on_stdin_that_is_no_message_is_answered_and_the_next_one_is_served(tmp_path: Path) -> None:
     lone = json.dumps(tool_call(2, "recall", {"query": "a\ud800"})).encode()
     lines = [b"{broken", b"\xff\xfe", b"[]", b" " * (4 * 1024 * 1024) + b"{}", json.dumps(HELLO).encode(), lone]
@@ -234,3 +267,40 @@ def test_a_line_on_stdin_that_is_no_message_is_answered_and_the_next_one_is_serv
         assert answers[5]["result"]["structuredContent"]["error"]["code"] == "invalid_argument"
         process.terminate()
         assert process.wait(WAIT_S) == 0
+
+
+def test_who_meets_a_directory_that_a_single_process_server_holds_is_told_soon_what_to_do(tmp_path: Path) -> None:
+    directory = tmp_path / "d"
+    recall = {"name": "recall", "arguments": {"query": "x"}}
+    with stdio_server(directory) as process:
+        exchanged(process, [json.dumps(HELLO).encode()], 1)
+        with ShimSession(environment(directory)) as shim:
+            holder = f"`keymemd stdio` (process {process.pid}) holds {directory}"
+            assert shim.initialize()["result"]
+            error = shim.ask("tools/call", recall, limit_s=SOON_S)["error"]
+            assert error["code"] == -32001
+            assert holder in error["message"]
+            assert "end that client" in error["message"]
+            for words, code in ((("run",), 3), (("start",), 1), (("stop",), 1), (("recall", "x"), 1)):
+                assert holder in fails(directory, *words, code=code)
+            status = keymemd(directory, "status")
+            assert (status.returncode, holder in status.stdout) == (2, True)
+            exchanged(process, [json.dumps({"jsonrpc": "2.0", "id": 9, "method": "ping"}).encode()], 1)
+            assert process.stdin is not None
+            process.stdin.close()
+            assert process.wait(WAIT_S) == 0
+            assert not (directory / "stdio.pid").exists()
+            assert "result" in shim.ask("tools/call", recall)
+    end_daemon(directory)
+
+
+def test_what_a_killed_single_process_server_left_behind_keeps_nobody_out(tmp_path: Path) -> None:
+    directory = tmp_path / "d"
+    with stdio_server(directory) as process:
+        exchanged(process, [json.dumps(HELLO).encode()], 1)
+        process.kill()
+        process.wait(WAIT_S)
+    assert (directory / "stdio.pid").exists()
+    with running(directory) as daemon:
+        assert daemon.verb("list", {})["total"] == 0
+        assert not (directory / "stdio.pid").exists()

@@ -50,10 +50,13 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _down(directory: str, reason: str, as_json: bool) -> int:
-    from keymem_daemon.cli.process import hung_step, is_held  # noqa: PLC0415 - it loads more than a healthy daemon's status needs
+    from keymem_daemon.cli.process import hung_step  # noqa: PLC0415 - it loads more than a healthy daemon's status needs
+    from keymem_shim import holder  # noqa: PLC0415 - as above
 
     step = "`keymemd start` starts the daemon."
-    if is_held(directory):
+    if (pid := holder.single_server(directory)) is not None:
+        reason, step = holder.said_of(directory, pid), "Agents on other directories are not affected."
+    elif holder.is_held(directory):
         reason = f"a process holds the data directory; {reason}"
         step = f"It may be starting or stopping. {hung_step(directory)}"
     if as_json:

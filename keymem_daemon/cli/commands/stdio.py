@@ -17,8 +17,11 @@ def configure(_parser: argparse.ArgumentParser) -> None:
 
 def run(_given: argparse.Namespace) -> int:
     """Run the command."""
-    from keymem_daemon.cli.outcome import exit_code  # noqa: PLC0415 - `keymemd stdio --help` needs none of it
+    from keymem_daemon.runtime.streams import claimed  # noqa: PLC0415 - `keymemd stdio --help` needs none of it
+
+    streams = claimed()
+    from keymem_daemon.cli.outcome import exit_code  # noqa: PLC0415 - what libraries print while they load is not for the client
     from keymem_daemon.runtime.stdio import serve_stdio  # noqa: PLC0415 - as above
     from keymem_daemon.settings import current_settings  # noqa: PLC0415 - as above
 
-    return exit_code(serve_stdio(current_settings()))
+    return exit_code(serve_stdio(current_settings(), streams))
