@@ -337,7 +337,11 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option("KEYMEM_COMPAT_TOOLS", FLAG, False, "Offer the tools of earlier versions too."),
     Option("KEYMEM_DIRECT_RECALL", FLAG, False, "Offer recall_memories, direct retrieval as one tool."),
     Option(
-        "KEYMEM_HOOK_INSTALLED", FLAG, False, "The prompt hook is installed: instructions ask the agent to react to it."
+        "KEYMEM_HOOK_INSTALLED",
+        FLAG,
+        False,
+        "The client has the prompt hook: instructions ask the agent to react to it. Each shim says it for its own session; "
+        "in the daemon it is for clients without a shim.",
     ),
     Option(
         "KEYMEM_HOOK_MIN_CHARS",

@@ -107,10 +107,22 @@ class Call:
 class Bridge:
     """The JSON-RPC state of one session; not for use by two threads at once."""
 
-    def __init__(self, session: str, host: HostClaim | None, cwd: str, homes: Iterable[tuple[str, str]] = ()) -> None:
-        """`session` is this shim's own hexadecimal id, `host`, `cwd` and `homes` what its surroundings claim."""
+    def __init__(
+        self,
+        session: str,
+        host: HostClaim | None,
+        cwd: str,
+        homes: Iterable[tuple[str, str]] = (),
+        *,
+        hook_installed: bool = False,
+    ) -> None:
+        """`session` is this shim's own hexadecimal id, `host`, `cwd` and `homes` what its surroundings claim.
+
+        `hook_installed` tells whether the client of this session has the prompt hook; other sessions of the daemon may not.
+        """
         self._session = session
         self._base = [("X-Keymem-Session", session), ("X-Keymem-Cwd", percent_encoded(cwd))]
+        self._base.append(("X-Keymem-Hook-Installed", "true" if hook_installed else "false"))
         if host is not None:
             self._base += [("X-Keymem-Host-Agent", host.agent), ("X-Keymem-Host-Session", host.session)]
         self._base += [(f"X-Keymem-{agent.capitalize()}-Home", percent_encoded(home)) for agent, home in homes]

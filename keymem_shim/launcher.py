@@ -55,6 +55,9 @@ ALREADY_RUNNING = 3
 CAUSES = {4: "there is nowhere it can listen", 5: "the data directory cannot be written to"}
 """What those exit codes say where not even the log does; a second try would end the same."""
 
+ONE_CLIENTS = ("KEYMEM_HOOK_INSTALLED", "SUPER_MEMORY_HOOK_INSTALLED")
+"""Settings of the client that happens to start the daemon, which must not pass for those of all others."""
+
 CAUSE_MARK = b"keymemd: "
 CAUSE_LIMIT = 300
 LOG_READ_LIMIT = 65_536
@@ -253,6 +256,8 @@ def _spawned(directory: str, log: int) -> subprocess.Popen[bytes]:
 
     environment = daemon_environment()
     environment["KEYMEM_DATA_DIR"] = directory
+    for name in ONE_CLIENTS:
+        environment.pop(name, None)
     try:
         child = subprocess.Popen(
             [sys.executable, "-m", "keymem_daemon", "run", "--started-by", "shim"],

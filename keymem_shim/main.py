@@ -36,7 +36,13 @@ def main() -> None:
     if not _has_sockets():
         _replace(private)
     directory = rendezvous.data_dir()
-    bridge = Bridge(os.urandom(16).hex(), identity.host_claim(), identity.working_directory(), identity.host_homes())
+    bridge = Bridge(
+        os.urandom(16).hex(),
+        identity.host_claim(),
+        identity.working_directory(),
+        identity.host_homes(),
+        hook_installed=rendezvous.flag("HOOK_INSTALLED", default=False),
+    )
     lines = Output(private, on_broken=lambda: os._exit(0))
     pump = Pump(directory, bridge, lines, os.path.join(rendezvous.log_dir(directory), "daemon.log"))
     pump.link.start()

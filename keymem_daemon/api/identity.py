@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
@@ -21,6 +22,7 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _CLIENT: Final = re.compile(r"[A-Za-z0-9 ._/()+-]{1,128}")
 _COUNT: Final = re.compile(r"[0-9]{1,15}")
 _HOSTS: Final = ("claude", "codex")
+_YES_NO: Final[Mapping[str, bool]] = MappingProxyType({"true": True, "false": False})
 _CLAUDE_TOOL_USE: Final = "claudecode/toolUseId"
 _CODEX_TURN: Final = "x-codex-turn-metadata"
 _CWD_BYTES: Final = 4_096
@@ -32,7 +34,7 @@ class Claims:
 
     ``seq`` numbers the requests of ``session`` in the order in which they were made; all below ``floor`` are answered.
     ``host_prompt`` comes from the hook alone, which knows the prompt before any call that follows from it.
-    ``homes`` says where the client's hosts keep their files, by agent.
+    ``homes`` says where the client's hosts keep their files, by agent. ``hook_installed``: whether the client has the prompt hook.
     """
 
     request_id: str | None = None
@@ -45,6 +47,7 @@ class Claims:
     client: str | None = None
     cwd: str | None = None
     homes: Mapping[str, str] = field(default_factory=dict)
+    hook_installed: bool | None = None
 
 
 def claims_of(headers: Mapping[str, str]) -> Claims:
@@ -61,6 +64,7 @@ def claims_of(headers: Mapping[str, str]) -> Claims:
         client=_matching(_CLIENT, headers.get("x-keymem-client")),
         cwd=_path(headers.get("x-keymem-cwd")),
         homes={host: home for host in _HOSTS if (home := _path(headers.get(f"x-keymem-{host}-home"))) is not None},
+        hook_installed=_YES_NO.get(headers.get("x-keymem-hook-installed", "")),
     )
 
 

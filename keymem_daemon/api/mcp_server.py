@@ -77,7 +77,7 @@ class MemoryServer:
             title="keymem",
             version=version,
             description="Long-term memory that recalls by association.",
-            instructions=self._instructions(None),
+            instructions=prompts.instructions(None, hook_installed=surface.hook_installed),
             get_tool_input_schema=self._schemas.get,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
@@ -92,8 +92,10 @@ class MemoryServer:
         """End the streams that never end by themselves."""
         self._listen.close()
 
-    def _instructions(self, counts: Mapping[str, Any] | None) -> str:
-        return prompts.instructions(counts, hook_installed=self._surface.hook_installed)
+    def _hook_installed(self, ctx: Context) -> bool:
+        """Whether the client of this request has the prompt hook: as its shim says, else as our own settings do."""
+        claimed = self._claims(ctx).hook_installed
+        return self._surface.hook_installed if claimed is None else claimed
 
     async def _with_counts(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Middleware: handshake answers carry live counts, and what is no tool call holds no other request up."""
@@ -109,7 +111,9 @@ class MemoryServer:
                 raise MCPError(types.INVALID_PARAMS, "initialize comes before this") from None
             raise
         if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
-            result["instructions"] = self._instructions(self._calls.door.counts())
+            result["instructions"] = prompts.instructions(
+                self._calls.door.counts(), hook_installed=self._hook_installed(ctx)
+            )
         return result
 
     async def _list_tools(self, _ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -140,12 +144,12 @@ class MemoryServer:
         )
         return types.ListPromptsResult(prompts=[prompt])
 
-    async def _get_prompt(self, _ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+    async def _get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         if params.name != prompts.PROMPT_NAME:
             raise MCPError(
                 types.INVALID_PARAMS, f"there is no prompt {params.name[:60]!r}; there is {prompts.PROMPT_NAME}"
             )
-        text = prompts.system_prompt(hook_installed=self._surface.hook_installed)
+        text = prompts.system_prompt(hook_installed=self._hook_installed(ctx))
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
         return types.GetPromptResult(description=prompts.PROMPT_DESCRIPTION, messages=[message])
 

@@ -22,6 +22,7 @@ def test_the_headers_of_the_shim_are_read() -> None:
             "x-keymem-host-session": SESSION.upper(),
             "x-keymem-client": "claude-code/2.1",
             "x-keymem-cwd": "/home/%EB%8F%99%EA%B1%B4/a%20b",
+            "x-keymem-hook-installed": "false",
         }
     )
     assert claims == Claims(
@@ -33,6 +34,7 @@ def test_the_headers_of_the_shim_are_read() -> None:
         host_session=SESSION,
         client="claude-code/2.1",
         cwd="/home/동건/a b",
+        hook_installed=False,
     )
 
 
@@ -45,6 +47,7 @@ def test_claims_that_do_not_look_as_they_should_are_dropped() -> None:
             "x-keymem-host-agent": "someone",
             "x-keymem-host-session": "../../etc/passwd",
             "x-keymem-cwd": "relative",
+            "x-keymem-hook-installed": "perhaps",
         }
     )
     assert claims == Claims()

@@ -154,6 +154,16 @@ def test_headers_carry_provenance_in_ascii(bridge: Bridge) -> None:
     assert headers["X-Keymem-Session"] == SESSION
     assert headers["X-Keymem-Cwd"] == "/home/me/%ED%94%84%EB%A1%9C%EC%A0%9D%ED%8A%B8%201"
     assert headers["X-Keymem-Client"] == "____code__X__y/2.1"
+    assert headers["X-Keymem-Hook-Installed"] == "false"
+
+
+def test_a_session_whose_client_has_the_hook_says_so_with_every_message_and_in_its_introduction() -> None:
+    bridge = Bridge(SESSION, None, "/", hook_installed=True)
+    first = accept(bridge, line("initialize", clientInfo={"name": "x", "version": "1"}))
+    again = bridge.replay()
+    assert again is not None
+    for headers in (first.headers, again.headers, accept(bridge, line("prompts/get")).headers, bridge.open_headers()):
+        assert dict(headers)["X-Keymem-Hook-Installed"] == "true"
 
 
 def test_a_request_with_an_envelope_names_revision_method_and_target_in_headers(bridge: Bridge) -> None:
