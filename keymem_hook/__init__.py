@@ -37,40 +37,27 @@ HEADING = (
     "read_memory(ID) shows a note in full."
 )
 
-OPENING, CLOSING = "‹", "›"
 SUBSTITUTES = {
-    "<": OPENING,
-    "＜": OPENING,
-    "﹤": OPENING,
-    "〈": OPENING,
-    "⟨": OPENING,
-    ">": CLOSING,
-    "＞": CLOSING,
-    "﹥": CLOSING,
-    "〉": CLOSING,
-    "⟩": CLOSING,
-    "[": "(",
-    "［": "(",
-    "]": ")",
-    "］": ")",
-    "`": "'",
+    **dict.fromkeys("<＜﹤〈⟨\u2329\u276c\u276e\u2770\u2991\u29fc\u02c2\u1438\ufe3f", "‹"),
+    **dict.fromkeys(">＞﹥〉⟩\u232a\u276d\u276f\u2771\u2992\u29fd\u02c3\u1433\ufe40", "›"),
+    **dict.fromkeys("[［\u27e6\u2772\ufe47", "("),
+    **dict.fromkeys("]］\u27e7\u2773\ufe48", ")"),
+    **dict.fromkeys("`｀\u02cb\u1fef", "'"),
 }
 """Characters that open or close markup, and those that look like them, with a harmless one for each."""
 
-INVISIBLE = (
-    (0x00AD, 0x00AD),
-    (0x061C, 0x061C),
-    (0x180E, 0x180E),
-    (0x200B, 0x200F),
-    (0x202A, 0x202E),
-    (0x2060, 0x206F),
-    (0xD800, 0xDFFF),
+BLANK = (
+    (0x034F, 0x034F),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x180B, 0x180F),
+    (0x2800, 0x2800),
+    (0x3164, 0x3164),
     (0xFE00, 0xFE0F),
-    (0xFEFF, 0xFEFF),
-    (0xFFF0, 0xFFFB),
-    (0xE0000, 0xE0FFF),
+    (0xFFA0, 0xFFA0),
+    (0xE0100, 0xE01EF),
 )
-"""Code points that show nothing or turn the direction of text: format controls, selectors, surrogates and tags."""
+"""Code points that count as printable and show nothing: joiners, fillers, selectors. Whatever else cannot be seen is not printable."""
 
 COMBINING = ((0x0300, 0x036F), (0x1AB0, 0x1AFF), (0x20D0, 0x20FF), (0x3099, 0x309A), (0xFE20, 0xFE2F))
 """Marks that belong to the character before them, which a cut must not part them from."""
@@ -228,9 +215,9 @@ def _neutral(text: str) -> str:
     kept: list[str] = []
     for character in text:
         point = ord(character)
-        if point < 0x20 or 0x7F <= point <= 0x9F or point in (0x2028, 0x2029):
+        if character.isspace() or point < 0x20 or 0x7F <= point <= 0x9F:
             kept.append(" ")
-        elif not _within(point, INVISIBLE):
+        elif character.isprintable() and not _within(point, BLANK):
             kept.append(SUBSTITUTES.get(character, character))
     return " ".join("".join(kept).split())
 
