@@ -15,7 +15,7 @@ from typing import Any, Final
 
 __all__ = ["BLOCK_BYTES", "LINE_BYTES", "Count", "advanced", "line_around", "record_of", "tails"]
 
-BLOCK_BYTES: Final = 1 << 20
+BLOCK_BYTES: Final = 1 << 18
 LINE_BYTES: Final = 4 << 20
 """A longer line is skipped, as a malformed one is: it would have to be held whole to be understood."""
 
@@ -32,18 +32,26 @@ class Count:
     in_long_line: bool = False
 
 
-def advanced(descriptor: int, count: Count, needle: bytes, wanted: Callable[[bytes], bool], most: int) -> int | None:
-    """How many lines of the file are ``wanted``, or ``None`` while its end is more than ``most`` bytes further.
+def advanced(
+    descriptor: int,
+    count: Count,
+    needle: bytes,
+    wanted: Callable[[bytes], bool],
+    most: int,
+    enough: Callable[[], bool] = lambda: False,
+) -> int | None:
+    """How many lines of the file are ``wanted``, or ``None`` while its end is further than this visit goes.
 
-    A visit must reach further than the longest line, or a count stands still. Only lines that contain ``needle`` are asked about. A file that was replaced or cut is counted anew. A last line that its
-    writer has not ended yet counts when it is whole already, and is looked at again the next time.
+    A visit goes ``most`` bytes, which must be more than the longest line has, or until ``enough`` says so after a block, but always past
+    one line: otherwise a count would stand still. Only lines that contain ``needle`` are asked about. A file that was replaced or cut is
+    counted anew. A last line that its writer has not ended yet counts when it is whole already, and is looked at again the next time.
     """
     status = os.fstat(descriptor)
     file = (status.st_dev, status.st_ino)
     if count.file != file or status.st_size < count.offset:
         count.file, count.offset, count.found, count.in_long_line = file, 0, 0, False
     stop = min(status.st_size, count.offset + most)
-    position, begun = count.offset, b""
+    position, begun, start = count.offset, b"", count.offset
     while position < stop:
         block = os.pread(descriptor, min(BLOCK_BYTES, stop - position), position)
         if not block:
@@ -59,6 +67,8 @@ def advanced(descriptor: int, count: Count, needle: bytes, wanted: Callable[[byt
         if len(begun) > LINE_BYTES:
             begun, count.in_long_line = b"", True
         count.offset = position - len(begun)
+        if count.offset > start and enough():
+            break
     if position < status.st_size:
         return None
     return count.found + (1 if needle in begun and wanted(begun) else 0)

@@ -32,6 +32,9 @@ room for a machine that is busy, such as one on which daemon and client have jus
 SCAN_BYTES: Final = 16 << 20
 """How much further a count goes each time it is asked. A first look at more says no turn; each save brings it nearer."""
 
+SCAN_S: Final = 0.015
+"""And how long at most: short lines that all have to be understood take more time than bytes."""
+
 GUESS_AGE_S: Final = 300.0
 _LOOK_AGAIN_S: Final = 0.02
 _PAUSE_S: Final = 0.03
@@ -202,7 +205,15 @@ class Transcripts:
             if not reached:
                 # What is there belongs to an earlier turn: neither its number nor its prompt are those of this call.
                 return _Look(HostTurn(agent=agent, session=session), behind=True)
-            turns = advanced(file, known.count, host.needle, host.is_prose, self._scan_bytes)
+            until = self._monotonic() + SCAN_S
+            turns = advanced(
+                file,
+                known.count,
+                host.needle,
+                host.is_prose,
+                self._scan_bytes,
+                lambda: self._monotonic() >= until,
+            )
         return _Look(HostTurn(agent=agent, session=session, turn=turns or None, prompt=prompt))
 
     def _guessed(self, host: _Host, root: Path, cwd: str | None) -> str | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keymem_daemon.hosts.lines import LINE_BYTES, Count, advanced, record_of, tails
+from keymem_daemon.hosts.lines import BLOCK_BYTES, LINE_BYTES, Count, advanced, record_of, tails
 
 ENOUGH = 1 << 40
 NEEDLE = b'"user"'
@@ -77,6 +77,22 @@ def test_a_file_that_is_further_than_a_visit_reaches_has_no_number_yet(tmp_path:
     path.write_bytes(b'{"type":"user"}\n' * 10)
     count = Count()
     assert [counted(path, count, most=80) for _ in range(2)] == [None, 10]
+
+
+def test_a_visit_that_has_had_enough_keeps_its_place_and_always_gets_past_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    long = b'{"type":"user","text":"' + b"x" * (2 * BLOCK_BYTES) + b'"}\n'
+    path.write_bytes(long + b'{"type":"user"}\n' * (BLOCK_BYTES // 4))
+    count = Count()
+    visits: list[tuple[int | None, int]] = []
+    with opened(path) as descriptor:
+        while not visits or visits[-1][0] is None:
+            found = advanced(descriptor, count, NEEDLE, is_user, ENOUGH, lambda: True)
+            assert not visits or count.offset > visits[-1][1]
+            visits.append((found, count.offset))
+    assert visits[0] == (None, 3 * BLOCK_BYTES - (3 * BLOCK_BYTES - len(long)) % 16)
+    assert visits[-1][0] == 1 + BLOCK_BYTES // 4
+    assert len(visits) > 3
 
 
 def test_a_file_that_was_cut_or_replaced_is_counted_anew(tmp_path: Path) -> None:
