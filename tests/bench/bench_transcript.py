@@ -134,10 +134,9 @@ def measured(agent: str, shape: str, root: Path, number: int, runner: asyncio.Ru
     size = path.stat().st_size
     Path("/proc/self/clear_refs").write_text("5", "ascii")  # the peak begins here
     before = memory_mb("VmRSS")
-    beginnings = []
-    for _start in range(BEGINNINGS):
-        reading = Reading(agent, shape, root, runner)
-        beginnings.append((reading.save(number))[0])
+    readings = [Reading(agent, shape, root, runner) for _start in range(BEGINNINGS)]
+    beginnings = [reading.save(number)[0] for reading in readings]
+    reading = readings[-1]
     saves = [beginnings[-1]]
     known = False
     while not known and len(saves) < 4 * size // MIB:
