@@ -126,7 +126,7 @@ def _asked(
     """Ask the daemon; raises `OSError` or `TimeoutError`."""
     left_ms = int((deadline - time.monotonic()) * 1000) - MARGIN_MS
     question: dict[str, object] = {
-        "prompt": prompt[:PROMPT_LIMIT],
+        "prompt": _whole(prompt[:PROMPT_LIMIT]),
         "top_k": int(_number("HOOK_TOP_K", TOP_K)),
         "budget_ms": max(1, min(BUDGET_MS, left_ms)),
     }
@@ -153,6 +153,11 @@ def _asked(
     if not isinstance(memories, list):
         raise _Skipped("malformed")
     return [memory for memory in memories if isinstance(memory, dict)]
+
+
+def _whole(prompt: str) -> str:
+    """Return `prompt` without NUL and half surrogate pairs, which the daemon takes in no text."""
+    return prompt.encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
 
 
 def _provenance(event: dict[str, object]) -> list[tuple[str, str]]:

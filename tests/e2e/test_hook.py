@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import http.server
 import json
 import os
@@ -191,6 +192,124 @@ def test_a_silent_daemon_meets_the_limit_of_the_whole_process(hook: Run, data: P
     assert ran.output == b""
     assert ran.outcome == "timeout"
     assert ran.took_s < 5
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"H",
+        b"",
+    ],
+    ids=["body", "chunks", "head", "nothing"],
+)
+def test_a_daemon_that_answers_in_drips_meets_the_limit_of_the_whole_process(
+    hook: Run, data: Path, piece: bytes
+) -> None:
+    publish(data)
+    dripping = threading.Event()
+
+    class Drips(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            try:
+                self.request.sendall(piece)
+                while not dripping.wait(0.01):
+                    self.request.sendall(b"1\r\n \r\n" if b"chunked" in piece else b"x")
+            except OSError:
+                return
+
+    with socketserver.ThreadingUnixStreamServer(str(data / "daemon.sock"), Drips) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        try:
+            ran = hook(KEYMEM_HOOK_TIMEOUT_MS="400")
+        finally:
+            dripping.set()
+            server.shutdown()
+    assert ran.output == b""
+    assert ran.outcome in ("timeout", "error")
+    assert ran.took_s < 5
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"\x00\xff\xfe\x01" * 5_000,
+        b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n\xff\xfe\xfd\xfc",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + b"[" * 100,
+        b"SSH-2.0-OpenSSH_9.6\r\n",
+        b"",
+    ],
+)
+def test_what_answers_and_is_no_daemon_adds_nothing(hook: Run, data: Path, said: bytes) -> None:
+    publish(data)
+
+    class Says(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            try:
+                self.request.recv(65_536)
+                self.request.sendall(said)
+            except OSError:
+                return
+
+    with socketserver.ThreadingUnixStreamServer(str(data / "daemon.sock"), Says) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        try:
+            ran = hook()
+        finally:
+            server.shutdown()
+    assert ran.output == b""
+    assert ran.outcome in ("error", "malformed")
+
+
+def test_a_client_that_reads_late_gets_the_whole_answer(injector: Injector, data: Path) -> None:
+    injector.returns(*(memory(f"m{number}", "긴 글 " * 200) for number in range(20)))
+    process = subprocess.Popen(
+        COMMAND,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=shim_session.environment(data, {"KEYMEM_HOOK_TOP_K": "20"}),
+    )
+    assert process.stdout is not None
+    fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4_096)  # the answer is longer, so the hook has to wait for us
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(event_of(PROMPT)).encode())
+    process.stdin.close()
+    waiting = threading.Event()
+    assert not waiting.wait(0.2)  # what a slow client does, not a wait for something
+    output = process.stdout.read()
+    assert process.wait(20) == 0
+    assert len(output) > 4_096
+    context = json.loads(output)["hookSpecificOutput"]["additionalContext"]
+    assert 3_000 < len(context) <= 4_000
+    notes_within(context)
+    process.stdout.close()
+
+
+def test_a_client_that_reads_too_late_sees_code_0_in_time(injector: Injector, data: Path) -> None:
+    injector.returns(*(memory(f"m{number}", "긴 글 " * 200) for number in range(20)))
+    process = subprocess.Popen(
+        COMMAND,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=shim_session.environment(data, {"KEYMEM_HOOK_TOP_K": "20", "KEYMEM_HOOK_TIMEOUT_MS": "500"}),
+    )
+    assert process.stdout is not None
+    fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4_096)
+    try:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(event_of(PROMPT)).encode())
+        process.stdin.close()
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.stdout.close()
+        process.wait()
 
 
 def test_a_client_that_never_closes_its_end_meets_the_limit_too(data: Path) -> None:

@@ -52,7 +52,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     with running(tmp_path_factory.mktemp("hostile") / "d") as started:
         started.verb("remember", {"items": [{"content": "The harbour has two piers", "keys": ["harbour", "pier"]}]})
         with started.over_socket() as http:
-            wait_until(lambda: http.get("/status").json()["models"]["semantic"] == "ready", "an encoder")
+            wait_until(lambda: (http.get("/status").json()["models"] or {}).get("semantic") == "ready", "an encoder")
         yield started
 
 
