@@ -133,20 +133,26 @@ def _candidates(
     # A literal entity hit counts 1, and a half inside a longer one; what a phrase means never outranks what it says.
     found: list[Candidate] = []
     for key_id, (value, match_type) in relevance.items():
-        member = _best_member(graph, key_id, scored, scope)
+        member = _best_member(graph, key_id, scored, scope, weights)
         if member is not None:
             memory_id, support = member
             found.append(Candidate(key_id, min(1.0, value), match_type, support, memory_id))
     return found
 
 
-def _best_member(graph: Graph, key_id: str, scored: Mapping[str, float], scope: Scope) -> tuple[str, float] | None:
-    """The key's best memory of the scope by text, link weight and factors; a hub's first 500 only, unless they were found."""
+def _best_member(
+    graph: Graph, key_id: str, scored: Mapping[str, float], scope: Scope, weights: Weights
+) -> tuple[str, float] | None:
+    """The key's best memory of the scope by text, use and factors; a hub's first 500 only, unless they were found.
+
+    Use counts as the fourth root of the link's weight (0.56 to 1.32), since what was often read for other questions must not
+    outweigh what answers this one.
+    """
     if graph.memory_count(key_id, scope) > SUPPORT_MEMBERS:
         links = [link for m in scored if (link := graph.link(key_id, m)) is not None and graph.in_scope(m, scope)]
     else:
         links = list(graph.active_members(key_id, scope))
-    ranked = [(scored.get(link.memory_id, 0.0) * link.weight, graph.memories[link.memory_id].created_at, link.memory_id) for link in links]
+    ranked = [(scored.get(link.memory_id, 0.0) * link.weight**weights.link_use, graph.memories[link.memory_id].created_at, link.memory_id) for link in links]
     if not ranked:
         return None
     support, _, memory_id = max(ranked)

@@ -97,6 +97,23 @@ def test_a_miss_says_so_shows_no_preview_and_names_the_nearest_keys_and_a_next_s
     play(scene)
 
 
+def test_what_was_often_read_for_something_else_does_not_outweigh_what_answers() -> None:
+    async def scene(engine: Engine) -> None:
+        worn = await saved(engine, "Mira types on a split keyboard", "Mira")
+        asked = await saved(engine, "Mira works from home on Tuesdays", "Mira")
+        query, context = "Mira", "On which days does Mira work from home?"
+        assert (await recall(engine, caller(), query, context))["memories"][0]["id"] == asked
+        for _ in range(40):
+            await read_memory(engine, caller(), worn, key_id(engine, "Mira"))
+        link = engine.graph.link(key_id(engine, "Mira"), worn)
+        assert link is not None
+        assert link.weight == 3.0
+        assert (await recall(engine, caller(), query, context))["memories"][0]["id"] == asked
+        assert (await recall(engine, caller(), query))["memories"][0]["id"] == worn
+
+    play(scene)
+
+
 def test_an_empty_namespace_says_so() -> None:
     async def scene(engine: Engine) -> None:
         assert (await recall(engine, caller(), "Newton"))["status"] == "empty_namespace"

@@ -47,6 +47,8 @@ class Weights:
     overlap_penalty: float = 0.25
     selected: int = 10
     gate_coverage: float = 0.15
+    # The power of a link's weight when memories of different keys are compared; within a key it counts in full.
+    link_use: float = 0.25
 
 
 def bridgeable(members: int, active: int, weights: Weights) -> bool:
