@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from keymem_daemon.core.errors import InvalidArgument
 from keymem_daemon.core.model import Scope
-from keymem_daemon.core.rank.gate import evidence
 from keymem_daemon.core.rank.keymatch import top
 from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.ranking import ranked, route
 from keymem_daemon.service.retrieve import checked_range
+from keymem_daemon.service.signals import query_grounds
 from keymem_daemon.service.views import score, validity_view
 
 TOP_K: Final = 2
@@ -73,8 +73,9 @@ async def _found(engine: Engine, prompt: str, session_id: str | None, scope: Sco
     pool = top(found.scores, CANDIDATES)
     await engine.sentences.load([m for m in pool if m in engine.graph.memories])
     cosines = engine.sentences.cosines(pool, found.signals.direction)
-    found.stage.coverage.load(pool)
-    relevance = {m: evidence(m, cosines, found.stage.coverage, weights) for m in pool if engine.graph.in_scope(m, scope)}
+    grounds = query_grounds(engine, found.signals, scope)
+    grounds.load(pool)
+    relevance = {m: grounds.evidence(m, cosines.get(m, 0.0), weights) for m in pool if engine.graph.in_scope(m, scope)}
     memories: list[Result] = []
     for memory_id in top(relevance, CANDIDATES):
         memory = engine.graph.memories[memory_id]

@@ -20,7 +20,7 @@ from keymem_daemon.core.decide.plan import Plan
 from keymem_daemon.core.freshness import ranking_factor
 from keymem_daemon.core.graph import Graph
 from keymem_daemon.core.model import Key, Memory, Scope
-from keymem_daemon.core.rank.gate import NAMED_SHARE, evidence, named_enough
+from keymem_daemon.core.rank.gate import NAMED_SHARE, floor_for, named_enough
 from keymem_daemon.core.rank.keymatch import MatchType, top
 from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.core.text import fold, normalized
@@ -28,7 +28,7 @@ from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.recent import RecentRecall
 from keymem_daemon.service.retrieve import checked_query, checked_range
-from keymem_daemon.service.signals import FirstStage, Signals, first_stage, query_coverage, read_query
+from keymem_daemon.service.signals import FirstStage, Signals, first_stage, query_grounds, read_query
 from keymem_daemon.service.views import key_facts, key_view, score, validity_view
 
 TOP_K: Final = 8
@@ -39,6 +39,8 @@ MAX_CHARS_HIGH: Final = 6_000
 RESULT_BYTES: Final = 7_600
 CONNECTED_KEYS: Final = 12
 NEAREST_KEYS: Final = 5
+CLOSEST_MEMORIES: Final = 3
+QUOTED_CHARS: Final = 60
 QUERY_ECHO: Final = 400
 SUPPORT_MEMBERS: Final = 500
 
@@ -92,7 +94,8 @@ async def recall(
     scored = {m: value * ranking_factor(graph.memories[m], now, engine.settings.half_lives) for m, value in stage.scores.items()}
     candidates = _candidates(engine, asked, stage, scored, scope, weights)
     if not candidates or not _passes_gate(engine, asked, said, stage, scope, weights):
-        return {**result, "status": "no_match", "nearest_keys": _nearest(engine, asked, said, scope), "next_step": _MISS}
+        nearest = await _nearest(engine, asked, said, scored, scope)
+        return {**result, "status": "no_match", "nearest_keys": nearest, "next_step": _missed(nearest)}
     asked_for = frozenset(key_id for key_id, match in asked.named.items() if match.surface == fold(question))
     ordered = _ordered(graph, candidates, asked_for, scope, engine.settings.key_hub_min_links)
     best, shown = ordered[0], ordered[:top_k]
@@ -110,7 +113,8 @@ async def recall(
 
 
 _EMPTY = "Nothing is stored in this namespace yet. Answer without memory, and remember durable facts at the end of the turn."
-_MISS = "Nothing stored answers this. Recall once more with one of nearest_keys or a synonym if one fits; otherwise say that you do not know."
+_MISS_ELSE = " if one fits; otherwise say that you do not know."
+_MISS = f"Nothing stored answers this. Recall once more with a synonym{_MISS_ELSE}"
 
 
 def _candidates(
@@ -188,34 +192,62 @@ def _passes_gate(engine: Engine, asked: Signals, said: Signals, stage: FirstStag
 
     Without vectors the words decide alone: they must cover half of the query's IDF mass.
     """
+    if asked.named and not asked.tokens:
+        return True  # nothing but stop words, and a key is called so
     tokenizer = engine.catalog.tokenizer
     naming = {token.term for match in asked.named.values() for token in tokenizer.query_terms(match.surface)}
-    if not naming and asked.named:
-        return True  # a key of stop words only, named all the same
-    if named_enough(engine.graph, asked.named, naming, stage.coverage if asked is said else query_coverage(engine, asked, scope)):
+    grounds = query_grounds(engine, asked, scope)
+    if named_enough(engine.graph, asked.named, grounds.named(naming)):
         return True
+    if said is not asked:
+        grounds = query_grounds(engine, said, scope)
     pool = top(stage.scores, weights.sentence_pool)
-    stage.coverage.load(pool)
+    grounds.load(pool)
     if said.direction is None:
-        return any(stage.coverage.absolute(stage.coverage.terms(m)) >= NAMED_SHARE for m in pool)
-    best = max((evidence(m, stage.cosines, stage.coverage, weights) for m in pool), default=0.0)
-    return best >= engine.profile.gate_floor
+        return any(grounds.covered(m) >= NAMED_SHARE for m in pool)
+    best = max((grounds.evidence(m, stage.cosines.get(m, 0.0), weights) for m in pool), default=0.0)
+    return best >= floor_for(engine.profile.gate_floor, engine.graph.active_count(scope), weights)
 
 
-def _nearest(engine: Engine, asked: Signals, said: Signals, scope: Scope) -> list[Result]:
-    """Keys to try next: those nearest in meaning, whatever the threshold."""
+async def _nearest(engine: Engine, asked: Signals, said: Signals, scored: Mapping[str, float], scope: Scope) -> list[Result]:
+    """Keys to try next: of each of the memories that came closest the key most like what was said, then keys nearest in meaning.
+
+    The first leads to the memory that would have been shown, had there been evidence enough. ``similarity`` is the key's own.
+    """
+    graph = engine.graph
     similar = {**said.almost, **said.meant, **asked.almost, **asked.meant}
     if asked.direction is not None and engine.encoder is engine.light:
         for surface, cosine in engine.catalog.keys.search(asked.direction, 8 * NEAREST_KEYS, 0.2)[0]:
-            key_id = engine.graph.key_id_of_folded(surface)
+            key_id = graph.key_id_of_folded(surface)
             if key_id is not None:
                 similar[key_id] = max(cosine, similar.get(key_id, 0.0))
-    reachable = {key_id: value for key_id, value in similar.items() if engine.graph.memory_count(key_id, scope)}
+    closest = [graph.key_ids_of(memory_id) for memory_id in top(scored, CLOSEST_MEMORIES)]
+    keys = [graph.keys[key_id] for key_id in dict.fromkeys(key_id for own in closest for key_id in own)]
+    for key_id, cosine in (await _relevances(engine, keys, said)).items():
+        similar[key_id] = max(cosine, similar.get(key_id, 0.0))
+    counts = {key_id: graph.memory_count(key_id, scope) for key_id in [*similar, *(key.id for key in keys)]}
+    reachable = {key_id: value for key_id, value in similar.items() if counts[key_id]}
+
+    def likeness(key_id: str) -> tuple[float, int, str]:
+        return (-similar.get(key_id, 0.0), counts[key_id], key_id)
+
+    leading = [min(there, key=likeness) for own in closest if (there := [key_id for key_id in own if counts[key_id]])]
     hub = engine.settings.key_hub_min_links
     return [
-        {**key_facts(engine.graph, engine.graph.keys[key_id], scope, hub), "similarity": score(reachable[key_id])}
-        for key_id in top(reachable, NEAREST_KEYS)
+        {**key_facts(graph, graph.keys[key_id], scope, hub), "similarity": score(similar.get(key_id, 0.0))}
+        for key_id in list(dict.fromkeys([*leading, *top(reachable, NEAREST_KEYS)]))[:NEAREST_KEYS]
     ]
+
+
+def _missed(nearest: Sequence[Result]) -> str:
+    """What to do after a miss."""
+    if not nearest:
+        return _MISS
+    return f"Nothing stored answers this. Recall once more with {_quoted(nearest[0]['concept'])}, another of nearest_keys or a synonym{_MISS_ELSE}"
+
+
+def _quoted(concept: str) -> str:
+    return json.dumps(concept if len(concept) <= QUOTED_CHARS else concept[: QUOTED_CHARS - 1] + "…", ensure_ascii=False)
 
 
 def _key_result(engine: Engine, candidate: Candidate, scope: Scope) -> Result:

@@ -6,7 +6,7 @@ All vectors of a query are asked for at once. While the model is still loading, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from keymem_daemon.core.errors import KeymemError
@@ -20,8 +20,10 @@ from keymem_daemon.core.rank.firststage import (
     with_sentences,
     without_sentences,
 )
+from keymem_daemon.core.rank.gate import Grounds, names_a_stranger
 from keymem_daemon.core.rank.keymatch import LiteralMatch, literal_matches, top
 from keymem_daemon.core.rank.weights import Weights
+from keymem_daemon.core.text import fold
 from keymem_daemon.index.tokens import QueryToken
 from keymem_daemon.ports import Matrix
 from keymem_daemon.service.engine import Engine
@@ -34,11 +36,15 @@ SEMANTIC_CANDIDATES = 12
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """``weighted`` has the query's terms at 1.0 and those it expands to below; ``meant`` are concept keys by cosine."""
+    """``weighted`` has the query's terms at 1.0 and those it expands to below; ``meant`` are concept keys by cosine.
+
+    ``near`` has, per term of the query, the store's own terms near it and how near, in (0, 1].
+    """
 
     text: str
     tokens: Sequence[QueryToken]
     weighted: Mapping[str, float]
+    near: Mapping[str, Mapping[str, float]]
     named: Mapping[str, LiteralMatch]
     meant: Mapping[str, float]
     almost: Mapping[str, float]
@@ -74,21 +80,23 @@ async def read_query(engine: Engine, query: str, scope: Scope, weights: Weights)
     tokenizer = engine.catalog.tokenizer
     tokens = tokenizer.query_terms(text)
     phrases = [phrase for phrase in tokenizer.phrases(text) if len(phrase.split()) <= PHRASE_WORDS][:PHRASES]
-    words = [token.surface for token in tokens if token.word][:PHRASES]
+    words = [token for token in tokens if token.word][:PHRASES]
     named = {
         key_id: match
         for key_id, match in literal_matches(engine.graph, engine.lexicon, text).items()
         if engine.graph.memory_count(key_id, scope)
     }
-    vectors = await _vectors(engine, [text, *words])
+    vectors = await _vectors(engine, [text, *(word.surface for word in words)])
     # The keys may live in another space than the sentences and words.
     key_vectors = await _key_vectors(engine, phrases if engine.profile.per_token else [text])
-    weighted = {token.term: 1.0 for token in tokens}
+    near: dict[str, dict[str, float]] = {}
     if vectors is not None and len(vectors) > 1:
-        for term, weight in _expanded(engine, vectors[1:], scope, weights).items():
-            weighted.setdefault(term, weight)
+        near = {word.term: row for word, row in zip(words, _near(engine, vectors[1:], scope, weights), strict=True) if row}
+    weighted = {token.term: 1.0 for token in tokens}
+    for term, worth in _best_of(near.values()).items():
+        weighted.setdefault(term, weights.expansion * worth)
     meant, almost = ({}, {}) if key_vectors is None else _meant(engine, key_vectors, scope, weights)
-    return Signals(text, tokens, weighted, named, meant, almost, None if vectors is None else vectors[0])
+    return Signals(text, tokens, weighted, near, named, meant, almost, None if vectors is None else vectors[0])
 
 
 async def _vectors(engine: Engine, texts: Sequence[str]) -> Matrix | None:
@@ -109,21 +117,25 @@ async def _key_vectors(engine: Engine, texts: Sequence[str]) -> Matrix | None:
         return None  # as above
 
 
-def _expanded(engine: Engine, vectors: Matrix, scope: Scope, weights: Weights) -> dict[str, float]:
-    """Terms of the store's own vocabulary near the query's words: ``0.6 · (cos − 0.5) / 0.5``, up to eight a word."""
+def _near(engine: Engine, vectors: Matrix, scope: Scope, weights: Weights) -> list[dict[str, float]]:
+    """Per word the terms of the store's own vocabulary near it, at ``(cos − 0.5) / 0.5``, up to eight words each."""
     catalog, floor = engine.catalog, weights.expansion_floor
-    found: dict[str, float] = {}
 
     def in_scope(word: str) -> bool:
         return catalog.lexical.in_scope(catalog.term_of(word), scope)
 
-    for row in catalog.words.expand(vectors, weights.expansion_words, floor, in_scope):
-        for word, cosine in row:
-            weight = weights.expansion * (cosine - floor) / (1 - floor)
-            term = catalog.term_of(word)
-            if weight > found.get(term, 0.0):
-                found[term] = weight
-    return found
+    return [
+        _best_of({catalog.term_of(word): (cosine - floor) / (1 - floor)} for word, cosine in row if cosine > floor)
+        for row in catalog.words.expand(vectors, weights.expansion_words, floor, in_scope)
+    ]
+
+
+def _best_of(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    best: dict[str, float] = {}
+    for row in rows:
+        for term, worth in row.items():
+            best[term] = max(worth, best.get(term, 0.0))
+    return best
 
 
 def _meant(engine: Engine, vectors: Matrix, scope: Scope, weights: Weights) -> tuple[dict[str, float], dict[str, float]]:
@@ -182,3 +194,14 @@ def query_coverage(engine: Engine, signals: Signals, scope: Scope) -> Coverage:
     idf = {term: statistics[term].idf if statistics[term].df else 0.0 for term in terms}
     unseen = unseen_idf(lexical_index.document_count(scope)) * sum(not statistics[term].df for term in terms)
     return Coverage(idf, unseen, lambda memory_ids: lexical_index.matches(memory_ids, terms))
+
+
+def query_grounds(engine: Engine, signals: Signals, scope: Scope) -> Grounds:
+    """What an absolute judgement of the query rests on."""
+    lexical_index = engine.catalog.lexical
+    statistics = lexical_index.term_statistics([token.term for token in signals.tokens], scope)
+    unseen = unseen_idf(lexical_index.document_count(scope))
+    idf = {token.term: statistics[token.term].idf if statistics[token.term].df else unseen for token in signals.tokens}
+    naming = {word for match in signals.named.values() for word in match.surface.split()}
+    unknown = {surface for token in signals.tokens if not statistics[token.term].df and (surface := fold(token.surface)) not in naming}
+    return Grounds(idf, signals.near, names_a_stranger(signals.text, unknown), lexical_index.matches)

@@ -15,9 +15,8 @@ from measures import auroc, mean
 from question_sets import Question, QuestionSet, Space
 from subjects import EngineSubject, Ids, Subject
 
-from keymem_daemon.core.rank.gate import evidence
 from keymem_daemon.core.rank.keymatch import top
-from keymem_daemon.service.signals import first_stage, read_query
+from keymem_daemon.service.signals import first_stage, query_grounds, read_query
 
 FOREIGN_QUESTIONS: Final = 60
 PROMPTS: Final = Path(__file__).with_name("coding_prompts.txt")
@@ -94,8 +93,9 @@ async def gate_evidence(subject: EngineSubject, asked: Asked) -> float:
     signals = await read_query(engine, asked.query, scope, weights)
     stage = await first_stage(engine, signals, scope, weights)
     pool = top(stage.scores, weights.sentence_pool)
-    stage.coverage.load(pool)
-    return max((evidence(m, stage.cosines, stage.coverage, weights) for m in pool), default=0.0)
+    grounds = query_grounds(engine, signals, scope)
+    grounds.load(pool)
+    return max((grounds.evidence(m, stage.cosines.get(m, 0.0), weights) for m in pool), default=0.0)
 
 
 async def hook_evidence(subject: EngineSubject, asked: Asked) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hashing_words import HashingWords
 from open_engines import caller, everything, key_id, play, saved
 
 from keymem_daemon.core.errors import InvalidArgument, NotFound, Superseded
+from keymem_daemon.embed.builtin import BuiltinEncoder
 from keymem_daemon.service.correct import correct
 from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.navigate import browse_keys, read_key, read_memory
@@ -93,6 +95,49 @@ def test_a_miss_says_so_shows_no_preview_and_names_the_nearest_keys_and_a_next_s
         assert result["keys"] == result["memories"] == []
         assert isinstance(result["nearest_keys"], list)
         assert result["next_step"]
+
+    play(scene)
+
+
+def test_after_a_miss_the_first_nearest_key_leads_to_the_memory_that_came_closest() -> None:
+    question = "What opens the place where common credentials live?"
+
+    async def scene(engine: Engine) -> None:
+        vault = await saved(engine, "Shared logins are in Burrow, which opens with a hardware key.", "Burrow", "shared logins", "hardware key")
+        await saved(engine, "The place for invoices is the grey folder.", "invoices", "folder")
+        for number in range(30):
+            await saved(engine, f"Bystander {number} says nothing of that kind", f"bystander {number}", "noise")
+        engine.profile = replace(engine.profile, gate_floor=0.99)
+        missed = await recall(engine, caller(), question, question)
+        assert missed["status"] == "no_match"
+        nearest = [key["concept"] for key in missed["nearest_keys"]]
+        assert nearest[0] in {"Burrow", "shared logins", "hardware key"}
+        assert len(set(nearest)) == len(nearest) <= 5
+        assert f'"{nearest[0]}"' in missed["next_step"]
+        again = await recall(engine, caller(), nearest[0], question)
+        assert again["memories"][0]["id"] == vault
+
+    play(scene, encoder=BuiltinEncoder())
+
+
+def test_a_key_of_stop_words_answers_only_those_who_say_nothing_else() -> None:
+    async def scene(engine: Engine) -> None:
+        film = await saved(engine, "A thriller by Stephen King about a clown", "It", key_types={"It": "proper_noun"})
+        assert (await recall(engine, caller(), "It"))["memories"][0]["id"] == film
+        prompt = "There is an off-by-one error in the pagination, please fix it"
+        assert (await recall(engine, caller(), prompt, prompt))["status"] == "no_match"
+
+    play(scene, encoder=BuiltinEncoder())
+
+
+def test_a_key_named_in_another_language_answers_when_it_is_most_of_the_question() -> None:
+    async def scene(engine: Engine) -> None:
+        release = await saved(engine, "Nothing is rolled out at the end of the week", "Friday", "release schedule")
+        for number in range(30):
+            await saved(engine, f"Bystander {number} says nothing of that kind", f"bystander {number}")
+        engine.profile = replace(engine.profile, gate_floor=0.99)
+        assert (await recall(engine, caller(), "금요일은?"))["memories"][0]["id"] == release
+        assert (await recall(engine, caller(), "금요일 베란다 냉장고 수리"))["status"] == "no_match"
 
     play(scene)
 

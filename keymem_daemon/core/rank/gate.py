@@ -1,34 +1,117 @@
 """Whether anything answers at all: judged on raw signals, never on scores that were normalised among the candidates.
 
-``evidence = best sentence cosine + 0.15 · share of the query's IDF mass that the memory covers``, where words that no memory
-has count with the IDF of a term in no document: a question about somebody unknown is mostly about what is not there.
+``evidence = best sentence cosine + 0.15 · share of the query's IDF mass that the memory covers − 0.15 if a stranger is named``
 
-A key that the query names passes too, when it is most of what was said: a name always, other keys when they carry half of the
+Words that no memory has count with the IDF of a term in no document: a question about somebody unknown is mostly about what is not
+there. A memory covers a word that it has, and in part one whose nearest words it has, in whatever language. A stranger is a word
+written as a name that no memory has and that names no key.
+
+The floor grows with the store: among many memories that have nothing to do with a question, the best looks better than among few.
+
+A key that the query names passes by itself when it is most of what was said: a name always, other keys when they carry half of the
 query's IDF mass. That one common concept of a long question ("family", "work") is stored says nothing about the question.
-
-Floors are the profile's. Measured on LoCoMo dev (631 questions and 300 of another conversation each): AUROC 0.999; at 0.45, with
-the rule for keys, 99.7 % of the answerable questions and 4 % of the foreign ones pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
+from keymem_daemon.core.closed_classes import closed_class
 from keymem_daemon.core.graph import Graph
-from keymem_daemon.core.rank.firststage import Coverage
 from keymem_daemon.core.rank.weights import Weights
+from keymem_daemon.core.text import fold
 
 NAMED_SHARE: Final = 0.5
+STORE: Final = 1_000
+"""The size of store for which a profile's floor is meant."""
+SMALL: Final = 8
+LARGE: Final = 32_000
+
+_WORD: Final = re.compile(r"[A-Za-zÀ-ɏͰ-ӿ]+(?P<bound>['’]s\b|(?=[가-힣]))?")
+_ENDS: Final = frozenset(".!?…:\n")
 
 
-def evidence(memory_id: str, cosines: Mapping[str, float], coverage: Coverage, weights: Weights) -> float:
-    """How well a memory answers, in absolute terms; ``coverage`` must know it."""
-    return cosines.get(memory_id, 0.0) + weights.gate_coverage * coverage.absolute(coverage.terms(memory_id))
+class Grounds:
+    """What a query would need to be answered: how much of its mass a memory covers, in word or in meaning."""
+
+    def __init__(
+        self,
+        idf: Mapping[str, float],
+        near: Mapping[str, Mapping[str, float]],
+        stranger: bool,
+        matches: Callable[[list[str], list[str]], list[set[str]]],
+    ) -> None:
+        """Take the ``idf`` of every term of the query, also of those in no document; ``near`` has the worth, in (0, 1], of other terms.
+
+        ``matches`` says which of the given terms each memory has.
+        """
+        self._idf = idf
+        self._near = near
+        self._mass = sum(idf.values())
+        self._matches = matches
+        self._terms = list(dict.fromkeys([*idf, *(other for row in near.values() for other in row)]))
+        self._covered: dict[str, float] = {}
+        self.stranger = stranger
+
+    def load(self, memory_ids: Iterable[str]) -> None:
+        """See to it that these memories can be asked about."""
+        missing = [memory_id for memory_id in dict.fromkeys(memory_ids) if memory_id not in self._covered]
+        for memory_id, has in zip(missing, self._matches(missing, self._terms), strict=True):
+            self._covered[memory_id] = self._share(has)
+
+    def covered(self, memory_id: str) -> float:
+        """The share of the query's mass that the memory covers; it must have been loaded."""
+        return self._covered[memory_id]
+
+    def named(self, terms: Collection[str]) -> float:
+        """The share of the query's mass that these of its terms carry, stored or not."""
+        return sum(self._idf.get(term, 0.0) for term in set(terms)) / self._mass if self._mass else 0.0
+
+    def evidence(self, memory_id: str, cosine: float, weights: Weights) -> float:
+        """How well a memory answers, in absolute terms; it must have been loaded."""
+        return cosine + weights.gate_coverage * self._covered[memory_id] - weights.gate_stranger * self.stranger
+
+    def _share(self, has: Collection[str]) -> float:
+        if not self._mass:
+            return 0.0
+        return sum(idf * self._worth(term, has) for term, idf in self._idf.items()) / self._mass
+
+    def _worth(self, term: str, has: Collection[str]) -> float:
+        if term in has:
+            return 1.0
+        return max((worth for other, worth in self._near.get(term, {}).items() if other in has), default=0.0)
 
 
-def named_enough(graph: Graph, named: Collection[str], terms: Collection[str], coverage: Coverage) -> bool:
-    """Whether the keys that the query names are what it is about. ``terms`` are the query terms that name them."""
+def floor_for(base: float, memories: int, weights: Weights) -> float:
+    """The floor of a store of so many active memories, ``base`` being that of a thousand; beyond 32,000 it grows no more."""
+    return base + weights.gate_growth * math.log2(min(LARGE, max(SMALL, memories)) / STORE)
+
+
+def named_enough(graph: Graph, named: Collection[str], share: float) -> bool:
+    """Whether the keys that the query names are what it is about; ``share`` is what the words that name them carry of it."""
     if any(graph.keys[key_id].key_type == "name" for key_id in named):
         return True
-    return bool(named) and coverage.absolute(terms) >= NAMED_SHARE
+    return bool(named) and share >= NAMED_SHARE
+
+
+def names_a_stranger(text: str, unknown: Collection[str]) -> bool:
+    """Whether ``text`` has a word that is written as a name and is one of ``unknown`` (folded words that no memory has).
+
+    Names are written with a capital within a sentence, or anywhere when "’s" or a Korean particle follows; months and the like are none.
+    """
+    return any(
+        word[0].isupper() and not word.isupper() and fold(word) in unknown and closed_class(word) is None
+        for found in _WORD.finditer(text)
+        for word in (found.group()[: -len(found["bound"])] if found["bound"] else found.group(),)
+        if found["bound"] is not None or not _begins_a_sentence(text, found.start())
+    )
+
+
+def _begins_a_sentence(text: str, at: int) -> bool:
+    before = at
+    while before and not text[before - 1].isalnum():
+        before -= 1
+    return before == 0 or not _ENDS.isdisjoint(text[before:at])

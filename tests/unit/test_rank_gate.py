@@ -1,0 +1,83 @@
+"""The not-found gate: what counts as covered, who is a stranger, and how the floor follows the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+import pytest
+
+from keymem_daemon.core.graph import Graph
+from keymem_daemon.core.rank.gate import Grounds, floor_for, named_enough, names_a_stranger
+from keymem_daemon.core.rank.weights import Weights
+
+WEIGHTS = Weights()
+
+
+def grounds(idf: Mapping[str, float], documents: Mapping[str, set[str]], *, stranger: bool = False, **near: Mapping[str, float]) -> Grounds:
+    """Over documents with these terms, all loaded."""
+    result = Grounds(idf, near, stranger, lambda ids, terms: [documents[i] & set(terms) for i in ids])
+    result.load(documents)
+    return result
+
+
+def test_a_memory_covers_the_share_of_the_mass_whose_words_it_has() -> None:
+    judged = grounds({"ferry": 3.0, "august": 1.0}, {"a": {"ferry", "island"}, "b": {"ferry", "august"}, "c": set()})
+    assert [judged.covered(m) for m in "abc"] == [0.75, 1.0, 0.0]
+
+
+def test_a_word_whose_nearest_words_it_has_is_covered_in_part_and_never_twice() -> None:
+    judged = grounds({"휴가": 1.0, "august": 1.0}, {"a": {"holiday", "vacation"}, "b": {"august", "holiday"}}, 휴가={"holiday": 0.6, "vacation": 0.8})
+    assert judged.covered("a") == pytest.approx(0.4)
+    assert judged.covered("b") == pytest.approx(0.8)
+
+
+def test_a_question_without_terms_is_covered_by_nothing() -> None:
+    judged = grounds({}, {"a": {"ferry"}})
+    assert (judged.covered("a"), judged.named(["ferry"])) == (0.0, 0.0)
+
+
+def test_words_that_name_a_key_carry_their_mass_though_no_memory_has_them() -> None:
+    judged = grounds({"금요일": 3.0, "배포하다": 1.0}, {"a": {"friday"}})
+    assert judged.named(["금요일", "금요일", "friday"]) == 0.75
+
+
+def test_a_stranger_costs_every_memory_the_same_evidence() -> None:
+    plain, strange = (grounds({"lives": 1.0}, {"a": {"lives"}}, stranger=stranger) for stranger in (False, True))
+    assert plain.evidence("a", 0.3, WEIGHTS) == pytest.approx(0.3 + WEIGHTS.gate_coverage)
+    assert strange.evidence("a", 0.3, WEIGHTS) == pytest.approx(plain.evidence("a", 0.3, WEIGHTS) - WEIGHTS.gate_stranger)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Where does John live?", "What are John's plans?", "John's plans?", "John은 어디 살아?", "He left. And where did John go?", "“So,” said John"],
+)
+def test_a_word_written_as_a_name_that_no_memory_has_names_a_stranger(text: str) -> None:
+    assert names_a_stranger(text, {"john"})
+    assert not names_a_stranger(text, {"paul"})
+    assert not names_a_stranger(text.lower(), {"john"})
+
+
+@pytest.mark.parametrize("text", ["Parse the file", "Wait. Parse the file", "- Parse it", "PARSE the whole PARSE", "in Parsed form", ""])
+def test_the_first_word_of_a_sentence_capitals_and_longer_words_are_no_names(text: str) -> None:
+    assert not names_a_stranger(text, {"parse"})
+
+
+def test_months_and_days_are_no_strangers() -> None:
+    assert not names_a_stranger("What happened in June, on a Friday?", {"june", "friday"})
+
+
+def test_a_very_long_text_is_read_in_one_pass() -> None:
+    assert not names_a_stranger("- " * 200_000 + "John", {"john"})
+
+
+def test_the_floor_grows_with_the_store_evenly_per_doubling_up_to_a_limit() -> None:
+    assert floor_for(0.39, 1_000, WEIGHTS) == 0.39
+    sizes = [floor_for(0.39, 1_000 * 2**n, WEIGHTS) for n in range(-6, 6)]
+    assert all(b - a == pytest.approx(WEIGHTS.gate_growth) for a, b in pairwise(sizes))
+    assert floor_for(0.39, 0, WEIGHTS) == floor_for(0.39, 8, WEIGHTS) > 0.25
+    assert floor_for(0.39, 10**6, WEIGHTS) == floor_for(0.39, 10**7, WEIGHTS) < 0.5
+
+
+def test_no_key_named_is_never_enough() -> None:
+    assert not named_enough(Graph(), [], 1.0)
