@@ -18,6 +18,7 @@ from keymem_daemon.core.rank.bridge import Bridge
 from keymem_daemon.core.rank.keymatch import top
 from keymem_daemon.core.rank.select import selected
 from keymem_daemon.service.caller import Caller
+from keymem_daemon.service.comparison import with_evidence_for_both
 from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.ranking import Ranked, ranked, route
 from keymem_daemon.service.signals import Signals
@@ -60,6 +61,7 @@ async def retrieve(
     graph = engine.graph
     if found.score_kind == "fused_rank":
         chosen = selected(found.scores, found.stage.coverage, top_k, weights)
+        chosen = await with_evidence_for_both(engine, question, found, chosen, scope)
     else:
         chosen = [(m, found.scores[m]) for m in top(found.scores, top_k)]
     memories = [
