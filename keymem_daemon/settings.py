@@ -269,9 +269,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         shown="off",
         planned=True,
     ),
-    Option(
-        "KEYMEM_TASK_EVIDENCE_SELECTION", FLAG, True, "Give comparison questions evidence for both sides.", planned=True
-    ),
+    Option("KEYMEM_TASK_EVIDENCE_SELECTION", FLAG, True, "Give comparison questions evidence for both sides."),
     # Models
     Option(
         "EMBEDDING_BACKEND",
