@@ -18,6 +18,7 @@ from typing import Final, Literal
 from filelock import FileLock, Timeout
 
 from keymem_daemon.runtime import logs
+from keymem_daemon.runtime.collector import keep_pauses_short
 from keymem_daemon.runtime.footing import Footing
 from keymem_daemon.runtime.publish import listen, require_publishable
 from keymem_daemon.settings import Settings
@@ -120,6 +121,7 @@ def serve(
 
         gc.freeze()
         gc.enable()
+        held.callback(keep_pauses_short())
         unpublished = asyncio.run(live(settings, started_by, listening, footing))
         return Stopped() if unpublished is None else CouldNotWrite(unpublished)
 
