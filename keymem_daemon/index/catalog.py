@@ -100,10 +100,10 @@ class Catalog:
             step.append(memory_id)
             characters += 0 if known is None else len(known.content)
             if len(step) >= MEMORIES_A_STEP or characters >= CHARACTERS_A_STEP:
-                self._follow_memories(step)
+                yield from self._follow_steps(step)
                 step, characters = [], 0
                 yield
-        self._follow_memories(step)
+        yield from self._follow_steps(step)
 
     def settle(self, expired: Iterable[str]) -> None:
         """These memories have just expired: nothing finds them any more."""
@@ -113,15 +113,27 @@ class Catalog:
         self._follow_vocabulary()
 
     def reanalyze(self, limit: int) -> int:
-        """Analyse again what was analysed before Kiwi was there, at most ``limit`` documents; returns how many are left."""
+        """Analyse again what was analysed before Kiwi was there, at most ``limit`` documents and few long ones; returns how many are left."""
         stale = self.lexical.stale_documents()
+        now: list[str] = []
+        characters = 0
         for memory_id in stale[:limit]:
+            now.append(memory_id)
+            known = self._graph.memory(memory_id)
+            characters += 0 if known is None else len(known.content)
+            if characters >= CHARACTERS_A_STEP:
+                break
+        for memory_id in now:
             self._indexed.pop(memory_id, None)
-        self._follow_memories(dict.fromkeys(stale[:limit]))
-        return max(0, len(stale) - limit)
+        self._follow_memories(dict.fromkeys(now))
+        return len(stale) - len(now)
 
     def _follow_memories(self, memory_ids: Iterable[str]) -> None:
-        texts: list[tuple[str, str, str]] = []
+        for _ in self._follow_steps(memory_ids):
+            pass
+
+    def _follow_steps(self, memory_ids: Iterable[str]) -> Iterator[None]:
+        texts: list[tuple[str, str, str, int]] = []
         for memory_id in memory_ids:
             memory = self._graph.memory(memory_id)
             if memory is None or not self._graph.is_active(memory_id):
@@ -132,14 +144,21 @@ class Catalog:
             if self._indexed.get(memory_id) == keys:
                 continue
             self._indexed[memory_id] = keys
-            texts.append((memory_id, fold(memory.namespace), self.document(memory_id)))
+            texts.append((memory_id, fold(memory.namespace), self.document(memory_id), keys))
             self.mentions.put_memory(memory_id, memory.content)
             self.sequence.append(memory_id, fold(memory.namespace))
             self._wanted_sentences[memory_id] = None
-        for (memory_id, namespace, _), analysis in zip(
-            texts, self.tokenizer.analyze_many([text for _, _, text in texts]), strict=True
-        ):
+            if len(memory.content) >= CHARACTERS_A_STEP:
+                yield
+        analyses = yield from self.tokenizer.analysis_steps([text for _, _, text, _ in texts])
+        for (memory_id, namespace, text, keys), analysis in zip(texts, analyses, strict=True):
+            if self._indexed.get(memory_id) != keys:
+                continue  # it expired while it was being read
             self.lexical.add(memory_id, namespace, analysis)
+            if len(text) >= CHARACTERS_A_STEP:
+                yield
+                self._follow_vocabulary()
+                yield
         self._follow_vocabulary()
 
     def _follow_vocabulary(self) -> None:

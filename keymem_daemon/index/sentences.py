@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 MAX_CHARACTERS: Final = 400
+LONGEST_ABBREVIATION: Final = 64
 
 _BULLET: Final = re.compile(r"^\s*(?:[-*+•‣▪·–—]|\(?\d{1,3}[.)](?=\s)|#{1,6}(?=\s)|>)\s*")
 _BREAK: Final = re.compile(
@@ -26,6 +27,7 @@ _ABBREVIATIONS: Final = frozenset(
 # These end a sentence as often as not; what follows decides.
 _OPEN: Final = frozenset("etc inc ltd co corp jr sr al st ave blvd rd no".split())
 _LAST_WORD: Final = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]?$|[^\W\d_]+$")
+_NEXT: Final = re.compile(r"\S")
 _SOFT: Final = re.compile(r"(?<=[;:,、，；：])\s*|\s+")
 
 
@@ -56,8 +58,10 @@ def _goes_on(line: str, mark: re.Match[str]) -> bool:
     """Whether a dot followed by white space belongs to an abbreviation and not to the end of a sentence."""
     if mark.group() != ".":
         return False
-    before = _LAST_WORD.search(line, 0, mark.start())
-    after = line[mark.end() :].lstrip()[:1]
+    # Not from the beginning of the line, which would make a long one cost its square; no abbreviation is that long.
+    before = _LAST_WORD.search(line, max(0, mark.start() - LONGEST_ABBREVIATION), mark.start())
+    next_mark = _NEXT.search(line, mark.end())
+    after = next_mark.group() if next_mark else ""
     if before is None or not after:
         return False
     word = before.group()

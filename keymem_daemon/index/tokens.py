@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,6 +28,7 @@ from keymem_daemon.index.words import CACHED_WORDS, CLITIC, WordReader
 __all__ = ["Analysis", "QueryToken", "Tokenizer", "sentences"]
 
 _PHRASE_WORDS: Final = 4
+CHARACTERS_A_STEP: Final = 2_000
 
 _NOT_TEXT: Final = re.compile(r"[\ud800-\udfff\x00]")
 _APART: Final = f"{scripts.HANGUL}{scripts.HAN}{scripts.HIRAGANA}{scripts.KATAKANA}{scripts.UNSPACED}"
@@ -81,11 +82,27 @@ class Tokenizer:
 
     def analyze_many(self, texts: Sequence[str]) -> list[Analysis]:
         """The analyses of several documents, with one question to the Korean analyser for all of them."""
-        cleaned = [_clean(text) for text in texts]
-        return [
-            Analysis(tuple(self._fold(token) for piece in pieces for token in piece.tokens), provisional)
-            for pieces, provisional in self._read(cleaned)
-        ]
+        found = self.analysis_steps(texts)
+        while True:
+            try:
+                next(found)
+            except StopIteration as end:
+                analyses: list[Analysis] = end.value
+                return analyses
+
+    def analysis_steps(self, texts: Sequence[str]) -> Generator[None, None, list[Analysis]]:
+        """As `analyze_many`, in steps of a few milliseconds; what it returns are the analyses."""
+        analyses: list[Analysis] = []
+        for pieces, provisional in self._read([_clean(text) for text in texts]):
+            tokens: list[QueryToken] = []
+            read = 0
+            for piece in pieces:
+                tokens.extend(map(self._fold, piece.tokens))
+                if piece.end - read >= CHARACTERS_A_STEP:
+                    read = piece.end
+                    yield
+            analyses.append(Analysis(tuple(tokens), provisional))
+        return analyses
 
     def _fold(self, token: QueryToken) -> QueryToken:
         folded = self._folded.get(token)
@@ -102,7 +119,7 @@ class Tokenizer:
 
     def query_terms(self, text: str) -> list[QueryToken]:
         """The terms of a query in order, each once, with the words as the query has them."""
-        pieces, _ = self._read([_clean(text)])[0]
+        ((pieces, _),) = self._read([_clean(text)])
         found: dict[str, QueryToken] = {}
         for piece in pieces:
             for token in piece.tokens:
@@ -116,9 +133,9 @@ class Tokenizer:
         folded; at most ``limit``.
         """
         cleaned = _clean(text)
-        pieces, _ = self._read([cleaned])[0]
+        ((pieces, _),) = self._read([cleaned])
         found: dict[str, str] = {}
-        runs = list(_noun_runs(cleaned, pieces))
+        runs = list(_noun_runs(cleaned, list(pieces)))
         for size in range(1, _PHRASE_WORDS + 1):
             for run in runs:
                 for first in range(len(run) - size + 1):
@@ -132,8 +149,8 @@ class Tokenizer:
 
     # Reading runs
 
-    def _read(self, texts: Sequence[str]) -> list[tuple[list[Piece], bool]]:
-        """The pieces of each cleaned text, and whether they are provisional."""
+    def _read(self, texts: Sequence[str]) -> list[tuple[Iterator[Piece], bool]]:
+        """The pieces of each cleaned text, read as they are asked for, and whether they are provisional."""
         hangul = [place for place, text in enumerate(texts) if _HANGUL.search(text)]
         answers: dict[int, list[Morpheme]] = {}
         provisional = False
@@ -143,7 +160,7 @@ class Tokenizer:
             answers = dict(zip(hangul, morphemes or (), strict=morphemes is not None))
         korean = frozenset(hangul)
         return [
-            (list(self._pieces(text, answers.get(place))), provisional and place in korean)
+            (self._pieces(text, answers.get(place)), provisional and place in korean)
             for place, text in enumerate(texts)
         ]
 

@@ -6,6 +6,7 @@ and this keeps whole matrices of the memories that were candidates lately.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
@@ -31,7 +32,12 @@ class SentenceVectors:
     async def load(self, memory_ids: Sequence[str], *, background: bool = False) -> None:
         """See to it that `cosines` will know these memories; embeds what was never embedded."""
         unknown = [memory_id for memory_id in dict.fromkeys(memory_ids) if memory_id not in self._kept]
-        texts = {memory_id: found for memory_id in unknown if (found := self._catalog.sentences_of(memory_id))}
+        texts: dict[str, list[str]] = {}
+        for memory_id in unknown:
+            if found := self._catalog.sentences_of(memory_id):
+                texts[memory_id] = found
+            if background:
+                await asyncio.sleep(0)  # a long text takes milliseconds
         missing = list(texts)
         flat = [text for memory_id in missing for text in texts[memory_id]]
         if not flat:

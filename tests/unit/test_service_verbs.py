@@ -12,6 +12,7 @@ from fixed_time import FixedClock
 from hashing_words import HashingWords
 from open_engines import caller, everything, item, key_id, play, saved
 
+from keymem_daemon.core.changes import MemoryChanged
 from keymem_daemon.core.errors import InvalidArgument, KeymemError, NotFound, TooLarge
 from keymem_daemon.core.model import Actor
 from keymem_daemon.ports import Matrix
@@ -349,3 +350,21 @@ def test_a_broken_encoder_is_a_problem_until_it_works_again() -> None:
         assert (await engine.report())["problems"] == []
 
     play(scene, encoder=encoder)
+
+
+def test_a_memory_that_expires_while_it_is_being_indexed_is_in_no_index() -> None:
+    clock = FixedClock()
+
+    async def scene(engine: Engine) -> None:
+        memory_id = await saved(engine, "Strawberries grow in rows. " * 400, "strawberry", ttl_seconds=10)
+        catalog = engine.catalog
+        catalog._drop_memory(memory_id)
+        steps = catalog.steps([MemoryChanged(engine.graph.memories[memory_id])])
+        next(steps)
+        clock.advance(seconds=11)
+        engine.now()
+        assert sum(1 for _ in steps) > 1
+        assert not catalog.lexical.remove(memory_id)
+        assert list(catalog.mentions.mentioned_by(memory_id)) == []
+
+    play(scene, clock=clock)

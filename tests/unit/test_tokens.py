@@ -146,3 +146,8 @@ def test_the_memory_of_words_is_bounded_and_forgetting_changes_nothing(tokenizer
 def test_a_long_run_of_han_gives_its_pairs_as_phrases(tokenizer: Tokenizer) -> None:
     assert {"喜欢", "北京", "苹果"} <= set(tokenizer.phrases("我非常喜欢在北京吃苹果"))
     assert tokenizer.phrases("東京 タワー") == ["東京", "タワー"]
+
+
+def test_a_long_text_is_read_in_short_steps() -> None:
+    text = "Strawberries grow in long rows beside the harbour. " * 400
+    assert sum(1 for _ in Tokenizer().analysis_steps([text])) >= len(text) // 2_500
