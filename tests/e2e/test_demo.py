@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -39,6 +40,16 @@ def test_the_demo_walks_from_newton_to_strawberries_and_leaves_a_running_daemon(
         at = shown.index(step, at)
     assert "claude mcp add keymem" in shown[at:]
     assert daemon_pid(directory) is not None
+
+
+def test_what_the_demo_tells_to_call_next_can_be_called_as_it_says(directory: Path, tmp_path: Path) -> None:
+    shown = succeeds(directory, "demo", extra={"PATH": "/usr/bin:/bin"})
+    (told,) = re.findall(r"with `(\S+) list`", shown)
+    assert Path(told).is_file()
+    named = tmp_path / "bin"
+    named.mkdir()
+    (named / "keymemd").symlink_to(told)
+    assert "with `keymemd list`" in succeeds(directory, "demo", extra={"PATH": f"{named}:/usr/bin:/bin"})
 
 
 def test_the_demo_works_twice_in_a_row_and_stores_nothing_twice(directory: Path) -> None:

@@ -37,8 +37,8 @@ STEPS_ON: Final = """\
 Connect your agent, once:
   claude mcp add keymem -- {shim}
   codex mcp add keymem -- {shim}
-Then look at what it remembers with `keymemd list`, `keymemd recall QUERY` and `keymemd status`.
-`keymemd demo --clean` deletes the three memories of this demo; a day from now they delete themselves."""
+Then look at what it remembers with `{keymemd} list`, `{keymemd} recall QUERY` and `{keymemd} status`.
+`{keymemd} demo --clean` deletes the three memories of this demo; a day from now they delete themselves."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +69,7 @@ def run(given: argparse.Namespace) -> int:
         say(*(green(line) for line in wrapped(hop.found, "   → ")))
     say("", "No key and no word of the last memory is in the first: the shared keys are the road.")
     say(f"The daemon (pid {pid}) stays for your agents and leaves by itself when nobody uses it.", "")
-    say(STEPS_ON.format(shim=shim))
+    say(STEPS_ON.format(shim=shim, keymemd=_keymemd(shim)))
     return 0
 
 
@@ -197,6 +197,11 @@ def _shim() -> str:
     if found is None:
         raise CommandFailed("the command keymem-shim is not installed beside this one", "Run `pip install .` again.")
     return found
+
+
+def _keymemd(shim: str) -> str:
+    """How this person can call `keymemd`: by its name where that is on PATH, else by the path beside the shim."""
+    return "keymemd" if shutil.which("keymemd") else str(Path(shim).with_name("keymemd"))
 
 
 def _clean(*, as_json: bool) -> int:
