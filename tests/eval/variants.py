@@ -25,7 +25,7 @@ ABLATIONS: Final = MappingProxyType(
         "without set selection": replace(_FULL, overlap_penalty=0.0),
         "without keys in the first stage": replace(_FULL, keys=0.0),
         "without neighbours": replace(_FULL, neighbour=0.0),
-        "without the named one's advantage": replace(_FULL, not_of_named=1.0),
+        "without the named one's advantage": replace(_FULL, not_of_named=1.0, not_about_named=1.0),
     }
 )
 

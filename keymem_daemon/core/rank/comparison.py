@@ -24,7 +24,7 @@ _JOINT: Final = re.compile(
 )
 _COMPARES: Final = re.compile(
     r"\b(?:both|same|common|similar|different|differences?|differ|compared?|comparison|between|more|less|fewer|most|first|last|share"
-    r"|(?:old|young|new|earli|lat|larg|bigg|small|tall|long|short|high|low|fast|slow|cheap|near|furth|farth|great|heavi|light)(?:er|est)"
+    r"|(?:old|young|new|earli|lat|bigg|small|tall|long|short|high|low|fast|slow|cheap|near|furth|farth|great|heavi|light)(?:er|est)|larger|largest"
     r"|better|best|worse|worst|either|neither)\b"
     r"|중(?:에|에서)?(?=\s)|둘|더\s|같은|같이|다른|먼저|모두|차이|비교|공통|누가"
 )

@@ -54,13 +54,19 @@ def with_sentences(cheap: Mapping[str, float], cosines: Mapping[str, float], wei
 
 
 def of_named(graph: Graph, mentions: Mentions, scores: Mapping[str, float], named: Collection[str], weights: Weights) -> dict[str, float]:
-    """Scores with memories that have nothing to do with whom the query names lowered; ``named`` are keys matched as wholes."""
+    """Scores with those of memories lowered that are not about whom the query names, and more of those that do not even mention them.
+
+    ``named`` are keys matched as wholes. What a memory is about is its first key; where no candidate is about the named, mention is enough.
+    """
     names = [key_id for key_id in named if graph.keys[key_id].key_type == "name"]
     if not names:
         return dict(scores)
+    links = {m: [link for key_id in names if (link := graph.link(key_id, m)) is not None] for m in scores}
     theirs = {memory_id for key_id in names for memory_id in mentions.mentions_of(key_id)}
+    about = {m for m, found in links.items() if any(link.position == 0 for link in found)}
+    only_mentioned = weights.not_about_named if about else 1.0
     return {
-        m: value if m in theirs or any(graph.link(key_id, m) for key_id in names) else value * weights.not_of_named
+        m: value * (1.0 if m in about else only_mentioned) * (1.0 if links[m] or m in theirs else weights.not_of_named)
         for m, value in scores.items()
     }
 
