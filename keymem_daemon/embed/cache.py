@@ -59,6 +59,7 @@ class VectorCache:
         self._bytes = 0
         self._latest: OrderedDict[tuple[str, str], bytes] = OrderedDict()
         self._unsaved: dict[tuple[str, str], bytes] = {}
+        self._spaces: set[str] = set()
 
     @property
     def memory_bytes(self) -> int:
@@ -119,12 +120,14 @@ class VectorCache:
         A text that is being embedded at this moment comes back when that ends: whoever asked for it discards it again.
         """
         gone = frozenset(texts)
-        for key in [key for key in self._latest if key[1] in gone]:
-            self._bytes -= _size(key, self._latest.pop(key))
-        for key in [key for key in self._unsaved if key[1] in gone]:
-            del self._unsaved[key]
+        for key in [(space, text) for space in self._spaces for text in gone]:
+            packed = self._latest.pop(key, None)
+            if packed is not None:
+                self._bytes -= _size(key, packed)
+            self._unsaved.pop(key, None)
 
     def _hold(self, fingerprint: str, vectors: Mapping[str, bytes]) -> None:
+        self._spaces.add(fingerprint)
         for text, packed in vectors.items():
             key = (fingerprint, text)
             before = self._latest.pop(key, None)
