@@ -159,6 +159,10 @@ class Store(VectorStore, Protocol):
         """Write a consistent copy to ``path`` while the store is in use."""
         ...
 
+    def tidy(self, *, idle: bool) -> None:
+        """Do now what nobody waits for, if it should not be put off; ``idle``: if it is worth doing at all."""
+        ...
+
     def close(self) -> None:
         """Flush and let go of the files."""
         ...

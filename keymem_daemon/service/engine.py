@@ -293,6 +293,7 @@ class Engine:
         if self._crosses_scripts(()):
             await self._embed_lexicon()
         await self._cache.flush()
+        await self.writer.tidy(idle=True)
         return False
 
     async def _write_soft_state(self) -> None:

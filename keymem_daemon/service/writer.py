@@ -41,7 +41,7 @@ from keymem_daemon.core.model import Actor
 from keymem_daemon.ports import Clock, Store
 
 T = TypeVar("T")
-_Part = Literal["commit", "after", "soft"]
+_Part = Literal["commit", "after", "soft", "tidy"]
 Result = dict[str, Any]
 Decide = Callable[[Plan], Result | Awaitable[Result]]
 
@@ -194,6 +194,16 @@ class Writer:
             self._busy = False
             _fail(group, _stopping())
         self._drain_soft()
+        await self.tidy(idle=False)
+
+    async def tidy(self, *, idle: bool) -> None:
+        """Let the store do what no answer should wait for."""
+        try:
+            await self._in_store(lambda: self._store.tidy(idle=idle))
+        except KeymemError as failure:
+            self._failures["tidy"] = failure.message
+        else:
+            self._failures.pop("tidy", None)
 
     async def drained(self) -> None:
         """Wait until no write is waiting or under way."""
@@ -210,7 +220,10 @@ class Writer:
         """Write the soft state; returns how many values. On failure it stays dirty and the next flush tries again."""
         # In the writer's turn: a value read from the graph while a commit is under way would overwrite that commit.
         async with self._turn:
-            return await self._write_dirty()
+            written = await self._write_dirty()
+        if written:
+            await self.tidy(idle=True)
+        return written
 
     async def _write_dirty(self) -> int:
         if not self._dirty:

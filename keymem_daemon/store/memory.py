@@ -129,6 +129,9 @@ class MemoryStore:
         ]
         Path(path).write_text(encoded([image(record) for record in records]), encoding="utf-8")
 
+    def tidy(self, *, idle: bool) -> None:
+        """Nothing is put off."""
+
     def close(self) -> None:
         """There is nothing to let go of."""
 

@@ -164,6 +164,7 @@ def connected(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA foreign_keys = ON")
         db.execute("PRAGMA secure_delete = ON")
+        db.execute("PRAGMA wal_autocheckpoint = 0")  # checkpoint.py makes them
     except BaseException:
         db.close()
         raise

@@ -3,8 +3,7 @@
 1. In the transaction that removes a memory its text leaves history, recorded responses and the vector cache (`scrub`), and the
    purge is noted as pending, by ids. So do texts of which nothing but history knows any more: what the memory had replaced, step
    by step, and their keys (`left_in_history`).
-2. What remains are bytes: older frames of the write-ahead log (`checkpoint` empties it) and unused parts of pages
-   (`clear_bytes`).
+2. What remains are bytes: older frames of the write-ahead log and unused parts of pages. checkpoint.py clears both.
 3. Copies that the store made by itself, before a migration or when something was damaged, are treated likewise (`purge_copies`).
 4. Then the note is removed. A process killed in between finishes when the database is opened next.
 
@@ -16,12 +15,13 @@ from __future__ import annotations
 import json
 import mmap
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from keymem_daemon.core.changes import Commit, KeyRemoved, MemoryRemoved
+from keymem_daemon.store.answers import Answers
 from keymem_daemon.store.files import automatic_backups, damaged_databases, damaged_rows, database_files, replace_file
 from keymem_daemon.store.records import (
     KEY_COLUMNS,
@@ -138,8 +138,8 @@ def _surfaces(row: tuple[str, ...] | None) -> tuple[str, ...]:
         return (row[1],)
 
 
-def scrub(db: sqlite3.Connection, what: Removed, *, responses: bool = True) -> list[str]:
-    """Take ``what`` out of history, recorded responses and the vector cache. Part of the caller's transaction.
+def scrub(db: sqlite3.Connection, what: Removed, answers: Answers | None) -> list[str]:
+    """Take ``what`` out of history, recorded responses (unless ``answers`` is ``None``) and the vector cache. Part of the caller's transaction.
 
     Returns the ids that the texts ever had. A text that another memory or key has in its own right stays in that one's history.
     """
@@ -154,8 +154,8 @@ def scrub(db: sqlite3.Connection, what: Removed, *, responses: bool = True) -> l
         ids.update((identity, None) for (identity,) in found.fetchall())
     for identity in ids:
         _purge_changes(db, identity)
-    if responses:
-        _redact_responses(db, ids, what.texts)
+    if answers is not None:
+        _redact_responses(db, answers, ids, what.texts)
     spaces = [space for (space,) in db.execute("SELECT seq FROM spaces")]
     db.executemany(
         "DELETE FROM vectors WHERE space = ? AND text_hash = ?",
@@ -176,11 +176,23 @@ def _purge_changes(db: sqlite3.Connection, identity: str) -> None:
     )
 
 
-def _redact_responses(db: sqlite3.Connection, ids: Collection[str], texts: Collection[str]) -> None:
-    mentions = [*ids, *(encoded(text) for text in texts)]
-    for seq, response in db.execute("SELECT seq, response FROM requests").fetchall():
+def _redact_responses(db: sqlite3.Connection, answers: Answers, ids: Collection[str], texts: Collection[str]) -> None:
+    strings = [encoded(text) for text in texts]
+    mentions = [*ids, *strings]
+    named = answers.naming(ids, strings)
+    for seq, response in recorded_responses(db, named):
         if any(mention in response for mention in mentions) and not tells_of_forgetting(response, ids):
             db.execute("UPDATE requests SET response = ? WHERE seq = ?", (redacted(response, texts), seq))
+
+
+def recorded_responses(db: sqlite3.Connection, numbers: Iterable[int] | None = None) -> Iterator[tuple[int, str]]:
+    """Recorded responses of these numbers, or all, in their order. What is no UTF-8 in a damaged one becomes a sign of that."""
+    select = "SELECT seq, CAST(response AS BLOB) FROM requests"
+    if numbers is None:
+        rows = db.execute(f"{select} ORDER BY seq").fetchall()
+    else:
+        rows = [row for number in numbers for row in db.execute(f"{select} WHERE seq = ?", (number,)).fetchall()]
+    yield from ((seq, response.decode(errors="replace")) for seq, response in rows)
 
 
 def mark_pending(db: sqlite3.Connection, ids: Collection[str]) -> None:
@@ -196,18 +208,6 @@ def pending(db: sqlite3.Connection) -> list[str]:
 def clear_pending(db: sqlite3.Connection) -> None:
     """The bytes are gone. Part of the caller's transaction."""
     db.execute("DELETE FROM purges")
-
-
-def checkpoint(db: sqlite3.Connection) -> None:
-    """Bring the write-ahead log into the database and cut it to nothing. Raises `sqlite3.OperationalError` when a reader holds it."""
-    busy, _frames, _moved = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if busy:
-        raise sqlite3.OperationalError("the write-ahead log is being read by another process")
-
-
-def clear_bytes(database: Path) -> None:
-    """Zero what no row uses in a database that is closed."""
-    clear_slack(database)
 
 
 def purge_copies(database: Path, ids: Collection[str]) -> list[str]:

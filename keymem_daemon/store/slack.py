@@ -2,8 +2,8 @@
 
 SQLite's ``secure_delete`` zeroes what it deletes, but not the copies it leaves behind when it moves rows from page to page to keep
 its trees balanced: 5 of 899 forgotten texts stayed readable in the unused part of a page (docs/decisions/forgetting.md has the
-measurement). So after a purge the unused parts of all tree pages are zeroed in the file. This follows the published file
-format; no byte that SQLite ever reads as content is touched. It needs the file to be closed, with an empty write-ahead log.
+measurement). So the unused parts of tree pages are zeroed in the file. This follows the published file format; no byte that
+SQLite ever reads as content is touched. Nobody may write the file meanwhile: it is closed, or checkpoint.py holds it still.
 Rebuilding the file (``VACUUM``) would do the same for fifteen times the cost and twice the space.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -32,30 +32,47 @@ def clear_slack(path: Path) -> int:
     """Zero what no row uses in the closed database ``path``; returns how many bytes were not zero. Raises `NotScrubbable`."""
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
-        header = os.pread(descriptor, 100, 0)
-        if len(header) < 100 or not header.startswith(_MAGIC):
-            raise NotScrubbable(f"{path.name} is no SQLite database")
-        page_size = struct.unpack_from(">H", header, 16)[0]
-        page_size = 65536 if page_size == 1 else page_size
-        usable = page_size - header[20]
-        if os.fstat(descriptor).st_size // page_size >= _MOST_PAGES:
-            raise NotScrubbable(f"{path.name} is too large")
-        cleared = 0
-        offset = 0
-        while block := os.pread(descriptor, page_size * _PAGES_AT_ONCE, offset):
-            for start in range(0, len(block) - page_size + 1, page_size):
-                page = block[start : start + page_size]
-                for low, high in _slack(page, usable, 100 if offset + start == 0 else 0):
-                    dirty = high - low - page.count(0, low, high)
-                    if dirty:
-                        os.pwrite(descriptor, bytes(high - low), offset + start + low)
-                        cleared += dirty
-            offset += len(block)
+        cleared = clear_pages(descriptor)
         if cleared:
             os.fsync(descriptor)
         return cleared
     finally:
         os.close(descriptor)
+
+
+def clear_pages(descriptor: int, pages: Iterable[int] | None = None) -> int:
+    """As `clear_slack`, of those pages (counted from 1) or of all, in an open file that nobody writes meanwhile; does not sync."""
+    header = os.pread(descriptor, 100, 0)
+    if len(header) < 100 or not header.startswith(_MAGIC):
+        raise NotScrubbable("that is no SQLite database")
+    page_size = struct.unpack_from(">H", header, 16)[0]
+    page_size = 65536 if page_size == 1 else page_size
+    usable = page_size - header[20]
+    if os.fstat(descriptor).st_size // page_size >= _MOST_PAGES:
+        raise NotScrubbable("the database is too large")
+    cleared = 0
+    for start, page in _pages(descriptor, page_size, pages):
+        for low, high in _slack(page, usable, 100 if start == 0 else 0):
+            dirty = high - low - page.count(0, low, high)
+            if dirty:
+                os.pwrite(descriptor, bytes(high - low), start + low)
+                cleared += dirty
+    return cleared
+
+
+def _pages(descriptor: int, page_size: int, wanted: Iterable[int] | None) -> Iterator[tuple[int, bytes]]:
+    """Where a page starts, and the page; only those that are there whole."""
+    if wanted is not None:
+        for number in sorted(wanted):
+            page = os.pread(descriptor, page_size, (number - 1) * page_size)
+            if len(page) == page_size:
+                yield (number - 1) * page_size, page
+        return
+    offset = 0
+    while block := os.pread(descriptor, page_size * _PAGES_AT_ONCE, offset):
+        for start in range(0, len(block) - page_size + 1, page_size):
+            yield offset + start, block[start : start + page_size]
+        offset += len(block)
 
 
 def _slack(page: bytes, usable: int, base: int) -> Iterator[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 What survives what: a durable commit survives a power cut once `commit` has returned (WAL, ``synchronous=FULL``); a soft one
 survives a kill of the process (``synchronous=NORMAL``). Opening, checking and mending the file is opening.py's; reading it
-back is loading.py's; what forgetting leaves is purge.py's.
+back is loading.py's; what forgetting leaves is purge.py's, and where bytes of it can be is checkpoint.py's.
 
 One connection, used by one thread at a time. Every error of SQLite leaves here as `StorageFailed` or `ReadOnly`, with the
 transaction rolled back and the connection usable.
@@ -14,7 +14,6 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar, assert_never
@@ -35,6 +34,8 @@ from keymem_daemon.core.errors import ReadOnly, StorageFailed
 from keymem_daemon.core.model import Actor, Key, Link, Memory
 from keymem_daemon.ports import ChangeRecord, Clock, StoreReport
 from keymem_daemon.store import purge
+from keymem_daemon.store.answers import Answers
+from keymem_daemon.store.checkpoint import IDLE_PAGES, LOG_PAGES, MOST_LOG_PAGES, Checkpoints
 from keymem_daemon.store.files import copy_database, database_files
 from keymem_daemon.store.loading import Loading
 from keymem_daemon.store.migrate import NewerSchema
@@ -129,6 +130,7 @@ class SqliteStore:
         self._on_wait = on_wait
         self._problems: list[str] = []
         self._unfinished: str | None = None
+        self._checkpoints: Checkpoints | None = None
         with _opening_errors(path):
             self._use(opened(path, clock, on_wait))
             self._last_write_at = self._last_commit_at()
@@ -153,7 +155,7 @@ class SqliteStore:
 
     def _recover(self) -> None:
         """Work on what can be read of a file that turned out to be damaged. Rows keep their numbers, so reading can go on."""
-        self._db.close()
+        self._let_go()
         self._use(reopened_after_damage(self._path, self._clock, "unreadable rows"))
 
     def _use(self, file: Opened) -> None:
@@ -161,6 +163,24 @@ class SqliteStore:
         self._db = file.db
         self._synchronous = ""
         self._problems.extend(file.problems)
+        if file.read_only:
+            return
+        try:
+            self._answers = Answers(purge.recorded_responses(self._db))
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            self._recover()
+            return
+        self._checkpoints = Checkpoints(self._db, self._path)
+        with suppress(sqlite3.Error, OSError, ValueError):  # the next purge does it, or says why it cannot
+            self._checkpoints.move()
+
+    def _let_go(self) -> None:
+        self._db.close()
+        if self._checkpoints is not None:
+            self._checkpoints.close()
+            self._checkpoints = None
 
     def commit(self, commits: Sequence[Commit], *, durable: bool = True) -> None:
         if not commits:
@@ -180,12 +200,13 @@ class SqliteStore:
         if history:
             self._record(commit, history)
         if removed is not None:
-            purge.mark_pending(self._db, purge.scrub(self._db, removed))
+            purge.mark_pending(self._db, purge.scrub(self._db, removed, self._answers))
         if commit.request_id is not None:
-            self._db.execute(
-                "INSERT INTO requests (id, at, response) VALUES (?, ?, ?)",
-                (commit.request_id, commit.at, commit.response or "null"),
-            )
+            response = commit.response or "null"
+            seq = self._db.execute(
+                "INSERT INTO requests (id, at, response) VALUES (?, ?, ?)", (commit.request_id, commit.at, response)
+            ).lastrowid
+            self._answers.add(seq or 0, response)
 
     def _apply(self, change: Change, *, keep_before: bool) -> _Entry | None:
         """Carry out one change; the history entry of what it did, if it did something and history is kept."""
@@ -260,7 +281,10 @@ class SqliteStore:
 
     def forget_requests_before(self, at: float) -> int:
         with self._transaction(durable=False):
-            return self._db.execute("DELETE FROM requests WHERE at < ?", (at,)).rowcount
+            forgotten = self._db.execute("DELETE FROM requests WHERE at < ?", (at,)).rowcount
+            kept = self._db.execute("SELECT ifnull(min(seq), 1), ifnull(max(seq), 0) FROM requests").fetchone()
+        self._answers.keep(*kept)
+        return forgotten
 
     def history(self, entity_id: str | None, limit: int, before_seq: int | None = None) -> list[ChangeRecord]:
         conditions = ["changes.seq < ?"] if entity_id is None else ["changes.seq < ?", "entity_id = ?"]
@@ -282,11 +306,11 @@ class SqliteStore:
                 done = set(memory_ids) <= set(purge.pending(self._db))
                 past = purge.left_in_history(self._db, memory_ids)
                 removed = purge.Removed((*memory_ids, *past.ids), (*surfaces, *past.texts))
-                purge.mark_pending(self._db, purge.scrub(self._db, removed, responses=not done))
+                purge.mark_pending(self._db, purge.scrub(self._db, removed, None if done else self._answers))
         self._finish_purge()
 
     def _finish_purge(self) -> None:
-        """Have the bytes of what was scrubbed leave every file, if there are any. The file is closed for a moment: nobody else reads it."""
+        """Have the bytes of what was scrubbed leave every file, if there are any."""
         with _storage_errors():
             ids = purge.pending(self._db)
         if not ids:
@@ -299,15 +323,16 @@ class SqliteStore:
         self._unfinished = None
 
     def _clear_files(self, ids: Sequence[str]) -> None:
+        if self._checkpoints is None:
+            raise ReadOnly(f"{self._path} is open for reading only")
         with _storage_errors():
-            purge.checkpoint(self._db)
-            self._db.close()
-            try:
-                purge.clear_bytes(self._path)
-            finally:
-                self._use(replace(self._file, db=once_free(self._path, partial(connected, self._path), self._on_wait), problems=()))
+            self._checkpoints.clear()
+            # Pages that the connection has in memory may still have those bytes: one that has none takes its place.
+            fresh = once_free(self._path, partial(connected, self._path), self._on_wait)
+            self._checkpoints.follow(fresh)
+            self._db, self._synchronous = fresh, ""
             self._problems.extend(purge.purge_copies(self._path, ids))
-        with self._transaction(durable=True):
+        with self._transaction(durable=False):  # a note that comes back has the same done again, to nobody's harm
             purge.clear_pending(self._db)
 
     # Vectors.
@@ -390,9 +415,14 @@ class SqliteStore:
         if not self._file.read_only:
             self.set_meta(_LAST_BACKUP, repr(self._clock.now()))
 
+    def tidy(self, *, idle: bool) -> None:
+        if self._checkpoints is not None and self._checkpoints.longer_than(IDLE_PAGES if idle else LOG_PAGES):
+            with _storage_errors():
+                self._checkpoints.move()
+
     def close(self) -> None:
         with _storage_errors():
-            self._db.close()
+            self._let_go()
 
     # Transactions.
 
@@ -403,6 +433,7 @@ class SqliteStore:
             raise ReadOnly(f"{self._path} is open for reading only")
         with _storage_errors():
             self._set_synchronous("FULL" if durable else "NORMAL")
+            recorded = self._answers.last
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -410,7 +441,18 @@ class SqliteStore:
             except BaseException:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
+                self._answers.keep(1, recorded)
                 raise
+        self._committed()
+
+    def _committed(self) -> None:
+        """What is committed stands, whatever comes of the log: that is told by the next write or `tidy`, if it lasts."""
+        if self._checkpoints is None:
+            return
+        with suppress(sqlite3.Error, OSError, ValueError):
+            self._checkpoints.committed()
+            if self._checkpoints.longer_than(MOST_LOG_PAGES):
+                self._checkpoints.move()
 
     def _set_synchronous(self, level: str) -> None:
         if level != self._synchronous:

@@ -195,7 +195,9 @@ class FixedClock:
 
 lives = st.lists(
     st.tuples(
-        st.sampled_from(("remember", "remember", "touch", "learn", "forget")), st.integers(0, 40), st.integers(1, 900)
+        st.sampled_from(("remember", "remember", "touch", "learn", "forget", "tidy")),
+        st.integers(0, 40),
+        st.integers(1, 900),
     ),
     min_size=20,
     max_size=150,
@@ -216,6 +218,9 @@ def test_no_forgotten_text_is_ever_found_in_a_file_and_no_other_is_lost(script: 
 
         for number, (verb, pick, size) in enumerate(script):
             mark = f"mark{number:05d}."
+            if verb == "tidy":
+                store.tidy(idle=True)
+                continue
             if verb == "remember" or not living:
                 memory = Memory(f"01{number:010x}", mark * (1 + size // 10), "default", 1.0, 1.0)
                 key = Key(f"02{number:010x}", f"key of {mark}")

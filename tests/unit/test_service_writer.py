@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -457,3 +458,47 @@ def test_a_writer_that_is_ended_from_outside_leaves_nobody_waiting() -> None:
 
 def test_the_store_in_memory_needs_no_gate() -> None:
     play(lambda engine: saved(engine, "A fact", "fact"), store=MemoryStore())
+
+
+class TidiedStore(MemoryStore):
+    """Tidies after an answer when the gate is open, and fails to when told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = threading.Event()
+        self.failing = False
+
+    def tidy(self, *, idle: bool) -> None:
+        if not idle and not self.gate.wait(PATIENCE_S):
+            raise TimeoutError("nobody opened the gate")
+        if self.failing:
+            raise StorageFailed("the log cannot be moved")
+
+
+def test_no_answer_waits_for_the_store_to_be_tidied() -> None:
+    store = TidiedStore()
+
+    async def scene(engine: Engine) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE_S / 2):
+                first = await saved(engine, "A fact", "key")
+            assert first in engine.graph.memories
+        finally:
+            store.gate.set()
+
+    play(scene, store=store)
+
+
+def test_a_store_that_cannot_be_tidied_is_told_of_and_written_to_all_the_same() -> None:
+    store = TidiedStore()
+    store.gate.set()
+
+    async def scene(engine: Engine) -> None:
+        store.failing = True
+        await saved(engine, "A fact", "key")
+        await until(lambda: "the log cannot be moved" in str(engine.writer.last_failure))
+        store.failing = False
+        await saved(engine, "Another", "key")
+        await until(lambda: engine.writer.last_failure is None)
+
+    play(scene, store=store)
