@@ -60,7 +60,10 @@ class Graph:
         self._names: MutableMapping[str, str] = {}
         self._scripts: MutableMapping[str, MutableMapping[Script, int]] = {}
         self._sizes: MutableMapping[str, int] = {}
+        # A heap of (expiry, id) of what is to expire, and what has: entries that a change has overtaken are dropped as they come up.
         self._expiries: list[tuple[float, str]] = []
+        self._expired: MutableMapping[str, None] = {}
+        self._learners: MutableMapping[str, None] = {}
         self._drafted = False
 
     # Drafts.
@@ -84,6 +87,9 @@ class Graph:
         copy._names = Overlay(self._names)
         copy._scripts = Overlay(self._scripts)
         copy._sizes = Overlay(self._sizes)
+        copy._expiries = self._expiries
+        copy._expired = Overlay(self._expired)
+        copy._learners = Overlay(self._learners)
         return copy
 
     def _row(self, table: MutableMapping[K, MutableMapping[L, V]], key: K) -> MutableMapping[L, V]:
@@ -175,8 +181,8 @@ class Graph:
     def newest(self, scope: Scope) -> Iterator[str]:
         """Ids of the active memories of the scope, those that became active last first."""
         if scope is None:
-            return reversed(tuple(self._active))
-        rows = [reversed(tuple(self._namespaces.get(namespace, ()))) for namespace in sorted(scope)]
+            return _latest_first(self._active)
+        rows = [_latest_first(self._namespaces.get(namespace, {})) for namespace in sorted(scope)]
         return heapq.merge(*rows, key=lambda memory_id: self._memories[memory_id].created_at, reverse=True)
 
     def namespaces(self) -> dict[str, int]:
@@ -236,14 +242,30 @@ class Graph:
         while self._expiries and self._expiries[0][0] <= now:
             expires_at, memory_id = heapq.heappop(self._expiries)
             memory = self._memories.get(memory_id)
-            if memory is not None and memory.expires_at == expires_at and memory_id in self._active:
+            if memory is None or memory.expires_at != expires_at:
+                continue
+            self._expired[memory_id] = None
+            if memory_id in self._active:
                 self._deactivate(memory)
                 gone.append(memory_id)
         return gone
 
     def due(self, now: float) -> list[Memory]:
-        """Memories whose time has passed, for the sweep. Walks all memories: maintenance only."""
-        return [m for m in self._memories.values() if m.expires_at is not None and m.expires_at <= now]
+        """Memories, active or not, whose time had passed by the last `settle` or passes by ``now``, for the sweep. Costs what is due."""
+        ids = dict.fromkeys(self._expired)
+        places = [0] if self._expiries else []
+        while places:
+            # Below an entry that is not due nothing is: the heap says so.
+            place = places.pop()
+            if place < len(self._expiries) and self._expiries[place][0] <= now:
+                ids[self._expiries[place][1]] = None
+                places += (2 * place + 1, 2 * place + 2)
+        found = (self._memories.get(memory_id) for memory_id in ids)
+        return [m for m in found if m is not None and m.expires_at is not None and m.expires_at <= now]
+
+    def learners(self) -> list[Key]:
+        """Keys that have learned aliases, or candidates for them."""
+        return [self._keys[key_id] for key_id in self._learners]
 
     # Changing.
 
@@ -293,7 +315,9 @@ class Graph:
         # What time has put aside stays aside when some other field changes, unless its expiry itself has moved.
         if memory.superseded_by is None and not (settled and memory.expires_at is not None):
             self._activate(memory)
-            if memory.expires_at is not None and not scheduled and not self._drafted:
+        if not scheduled:
+            self._expired.pop(memory.id, None)
+            if memory.expires_at is not None and not self._drafted:
                 heapq.heappush(self._expiries, (memory.expires_at, memory.id))
 
     def _unindex_memory(self, memory: Memory) -> None:
@@ -309,6 +333,7 @@ class Graph:
             self._deactivate(memory)
         self._unindex_memory(memory)
         self._key_links.pop(memory_id, None)
+        self._expired.pop(memory_id, None)
         del self._memories[memory_id]
 
     def _activate(self, memory: Memory) -> None:
@@ -337,6 +362,8 @@ class Graph:
 
     def _put_key(self, key: Key) -> None:
         self._keys[key.id] = key
+        if key.learned or key.candidates:
+            self._learners[key.id] = None
         for surface in key.surfaces:
             holder = self._surfaces.setdefault(fold(surface), key.id)
             if holder != key.id:
@@ -345,6 +372,7 @@ class Graph:
                 self._row(self._groups, group)[key.id] = None
 
     def _unindex_key(self, key: Key) -> None:
+        self._learners.pop(key.id, None)
         for surface in key.surfaces:
             self._surfaces.pop(fold(surface), None)
             for group in self._groups_of(surface):
@@ -377,6 +405,10 @@ class Graph:
         row.pop(entry, None)
         if not row:
             del table[key]
+
+
+def _latest_first(table: Mapping[str, object]) -> Iterator[str]:
+    return reversed(table) if isinstance(table, dict) else reversed(tuple(table))
 
 
 def _named_by(memory: Memory) -> Iterator[str]:

@@ -19,6 +19,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -338,6 +339,12 @@ class LexicalIndex:
                 result[:, place] = result[:, origin]
         return result
 
+    def masks(self, doc_ids: Sequence[str], terms: Sequence[str]) -> list[int]:
+        """As `matches`, each set as a number: bit n stands for the nth of ``terms``."""
+        packed = np.packbits(self.coverage(doc_ids, terms), axis=1, bitorder="little")
+        width, raw = packed.shape[1], packed.tobytes()
+        return [int.from_bytes(raw[at : at + width], "little") for at in range(0, len(raw), width)] if width else [0] * len(doc_ids)
+
     def matches(self, doc_ids: Sequence[str], terms: Sequence[str]) -> list[set[str]]:
         """For each document the set of ``terms`` it has."""
         covered = self.coverage(doc_ids, terms)
@@ -359,9 +366,17 @@ class LexicalIndex:
             slots = np.intersect1d(slots, self._slots_and_tf(number, allowed)[0], assume_unique=True)
         return sorted(self._ids[slot] for slot in slots.tolist())
 
-    def stale_documents(self) -> list[str]:
-        """Documents whose words are provisional (see `Analysis`): analyse them again and `add` them, and none is left."""
-        return sorted(self._provisional)
+    @property
+    def stale_count(self) -> int:
+        """How many `stale_documents` there are."""
+        return len(self._provisional)
+
+    def stale_documents(self, limit: int | None = None) -> list[str]:
+        """Documents whose words are provisional (see `Analysis`): analyse them again and `add` them, and none is left.
+
+        ``limit`` of them, whichever; without it all, by id.
+        """
+        return sorted(self._provisional) if limit is None else list(islice(self._provisional, limit))
 
     # Vocabulary
 

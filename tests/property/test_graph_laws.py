@@ -138,6 +138,21 @@ def test_a_draft_leaves_its_base_untouched_and_equals_applying_directly(script: 
     check_against_recount(book.graph)
 
 
+@given(scripts_of_commands, st.floats(0.0, 2_000_000.0))
+@settings(max_examples=100, deadline=None)
+def test_what_is_due_and_what_has_learned_is_known_without_a_walk(script: list[Command], ahead: float) -> None:
+    book = RuleBook()
+    for command in script:
+        live(book, [command])
+        now = book.clock.now()
+        for moment in (now, now + ahead):
+            due = {m.id for m in book.graph.memories.values() if m.expires_at is not None and m.expires_at <= moment}
+            assert {m.id for m in book.graph.due(moment)} == due
+            assert {m.id for m in book.graph.draft().due(moment)} == due
+        learners = {key.id for key in book.graph.keys.values() if key.learned or key.candidates}
+        assert {key.id for key in book.graph.learners()} == learners
+
+
 @given(scripts_of_commands)
 @settings(max_examples=60, deadline=None)
 def test_applying_a_change_twice_is_applying_it_once(script: list[Command]) -> None:

@@ -102,10 +102,10 @@ def decide_alias_hit(plan: Plan, key_id: str, query: str) -> None:
 
 
 def decide_prune(plan: Plan, now: float, learning: LearningRules) -> int:
-    """Drop learned aliases that were never hit in time and candidates that went stale; returns how many. Maintenance only."""
+    """Drop learned aliases that were never hit in time and candidates that went stale; returns how many."""
     dropped = 0
     oldest = now - learning.prune_age_s
-    for key in list(plan.graph.keys.values()):
+    for key in plan.graph.learners():
         learned = tuple(a for a in key.learned if a.hits or a.added_at >= oldest)
         candidates = tuple(c for c in key.candidates if c.last_seen >= oldest)
         gone = len(key.learned) - len(learned) + len(key.candidates) - len(candidates)
