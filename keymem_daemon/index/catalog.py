@@ -27,6 +27,7 @@ from keymem_daemon.core.text import fold
 from keymem_daemon.index.directory import KeyDirectory
 from keymem_daemon.index.lexical import LexicalIndex
 from keymem_daemon.index.mentions import MentionIndex
+from keymem_daemon.index.nearwords import NearWords
 from keymem_daemon.index.sentences import sentences
 from keymem_daemon.index.sequence import SaveSequence
 from keymem_daemon.index.tokens import Tokenizer
@@ -50,6 +51,7 @@ class Catalog:
         self.sequence = SaveSequence()
         self.keys = VectorIndex(key_dimensions)
         self.words = WordVectors(word_dimensions)
+        self.near_words = NearWords(self.words)
         self._indexed: dict[str, int] = {}
         self._surfaces: dict[str, tuple[str, ...]] = {}
         self._wanted_keys: dict[str, str] = {}
@@ -83,8 +85,10 @@ class Catalog:
                     self._drop_key(key_id)
                     keys[key_id] = None
                 case LinkSet(link):
-                    memories[link.memory_id] = None
-                    keys[link.key_id] = None
+                    # Most links that are set have only changed their weight, which no index knows.
+                    if self._indexed.get(link.memory_id) != self._keys_hash(link.memory_id):
+                        memories[link.memory_id] = None
+                        keys[link.key_id] = None
                 case LinkRemoved(key_id, memory_id):
                     memories[memory_id] = None
                     keys[key_id] = None
@@ -114,10 +118,9 @@ class Catalog:
 
     def reanalyze(self, limit: int) -> int:
         """Analyse again what was analysed before Kiwi was there, at most ``limit`` documents and few long ones; returns how many are left."""
-        stale = self.lexical.stale_documents()
         now: list[str] = []
         characters = 0
-        for memory_id in stale[:limit]:
+        for memory_id in self.lexical.stale_documents(limit):
             now.append(memory_id)
             known = self._graph.memory(memory_id)
             characters += 0 if known is None else len(known.content)
@@ -125,8 +128,8 @@ class Catalog:
                 break
         for memory_id in now:
             self._indexed.pop(memory_id, None)
-        self._follow_memories(dict.fromkeys(now))
-        return len(stale) - len(now)
+        self._follow_memories(now)
+        return self.lexical.stale_count
 
     def _follow_memories(self, memory_ids: Iterable[str]) -> None:
         for _ in self._follow_steps(memory_ids):
@@ -140,7 +143,7 @@ class Catalog:
                 self._drop_memory(memory_id)
                 continue
             # The text of a memory never changes and neither does a key's concept: its keys say whether the document has changed.
-            keys = hash(frozenset(self._graph.key_ids_of(memory_id)))
+            keys = self._keys_hash(memory_id)
             if self._indexed.get(memory_id) == keys:
                 continue
             self._indexed[memory_id] = keys
@@ -160,6 +163,9 @@ class Catalog:
                 self._follow_vocabulary()
                 yield
         self._follow_vocabulary()
+
+    def _keys_hash(self, memory_id: str) -> int:
+        return hash(frozenset(self._graph.key_ids_of(memory_id)))
 
     def _follow_vocabulary(self) -> None:
         vocabulary = self.lexical.vocabulary_changes()

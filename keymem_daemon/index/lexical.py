@@ -343,7 +343,11 @@ class LexicalIndex:
         """As `matches`, each set as a number: bit n stands for the nth of ``terms``."""
         packed = np.packbits(self.coverage(doc_ids, terms), axis=1, bitorder="little")
         width, raw = packed.shape[1], packed.tobytes()
-        return [int.from_bytes(raw[at : at + width], "little") for at in range(0, len(raw), width)] if width else [0] * len(doc_ids)
+        return (
+            [int.from_bytes(raw[at : at + width], "little") for at in range(0, len(raw), width)]
+            if width
+            else [0] * len(doc_ids)
+        )
 
     def matches(self, doc_ids: Sequence[str], terms: Sequence[str]) -> list[set[str]]:
         """For each document the set of ``terms`` it has."""

@@ -46,15 +46,19 @@ def _unit(vector: npt.ArrayLike, dimensions: int) -> Matrix:
 
 
 def _best(names: Sequence[str], cosines: Matrix, limit: int, minimum: float) -> list[tuple[str, float]]:
-    """The best ``limit`` of one row of rounded cosines that reach ``minimum``: highest first, ties by name."""
+    """The best ``limit`` of one row of cosines that, rounded, reach ``minimum``: highest first, ties by name."""
     if limit <= 0:
         return []
-    hits: _Indices = np.flatnonzero(cosines >= np.float32(minimum))
+    # Only what may reach the minimum is rounded: the whole row would cost as much as the product that made it.
+    hits: _Indices = np.flatnonzero(cosines >= np.float32(minimum - 2 * 10.0**-_DIGITS))
+    rounded = np.round(cosines[hits], _DIGITS)
+    reached = rounded >= np.float32(minimum)
+    hits, rounded = hits[reached], rounded[reached]
     if len(hits) > limit:
         # Whoever ties with the last place stays in the race until names decide it.
-        last = np.partition(cosines[hits], len(hits) - limit)[len(hits) - limit]
-        hits = hits[cosines[hits] >= last]
-    ranked = sorted((-float(cosines[row]), names[row]) for row in hits.tolist())
+        last = np.partition(rounded, len(hits) - limit)[len(hits) - limit]
+        hits, rounded = hits[rounded >= last], rounded[rounded >= last]
+    ranked = sorted(zip((-rounded).tolist(), (names[row] for row in hits.tolist()), strict=True))
     return [(name, -negative) for negative, name in ranked[:limit]]
 
 
@@ -142,7 +146,7 @@ class VectorIndex:
         rows = _as_queries(queries, self.dimensions)
         if not self._names:
             return [[] for _ in rows]
-        cosines = np.round(rows @ self._matrix[: len(self._names)].T, _DIGITS)
+        cosines = rows @ self._matrix[: len(self._names)].T
         return [_best_accepted(self._names, row, limit, minimum, accept) for row in cosines]
 
     def similarities(self, names: Sequence[str], query: npt.ArrayLike) -> Matrix:
@@ -165,6 +169,7 @@ class WordVectors:
 
     def __init__(self, dimensions: int) -> None:
         self.dimensions = dimensions
+        self._version = 0
         self._words: list[str] = []
         self._rows: dict[str, int] = {}
         self._codes: npt.NDArray[np.int8] = np.empty((_FIRST_ROWS, dimensions), dtype=np.int8)
@@ -175,6 +180,11 @@ class WordVectors:
 
     def __contains__(self, word: object) -> bool:
         return word in self._rows
+
+    @property
+    def version(self) -> int:
+        """Another number after every change."""
+        return self._version
 
     def missing(self, words: Iterable[str]) -> list[str]:
         """Those of ``words`` that have no vector yet, in order, once each."""
@@ -188,6 +198,7 @@ class WordVectors:
     def upsert(self, word: str, vector: npt.ArrayLike) -> None:
         """Set the vector of ``word``; `ValueError` for a zero, non-finite or misshapen one."""
         unit = _unit(vector, self.dimensions)
+        self._version += 1
         row = self._rows.get(word)
         if row is None:
             row = len(self._words)
@@ -210,6 +221,7 @@ class WordVectors:
         row = self._rows.pop(word, None)
         if row is None:
             return False
+        self._version += 1
         last_word = self._words.pop()
         last = len(self._words)
         if row != last:
@@ -221,6 +233,7 @@ class WordVectors:
 
     def clear(self) -> None:
         """Forget everything, as when the vector space changes."""
+        self._version += 1
         self._words.clear()
         self._rows.clear()
         self._codes = np.empty((_FIRST_ROWS, self.dimensions), dtype=np.int8)
@@ -250,5 +263,4 @@ class WordVectors:
             np.copyto(chunk, self._codes[start:stop])
             np.matmul(rows, chunk.T, out=cosines[:, start:stop])
         cosines *= self._scales[:count]
-        np.round(cosines, _DIGITS, out=cosines)
         return [_best_accepted(self._words, row, limit, minimum, accept) for row in cosines]

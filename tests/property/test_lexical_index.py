@@ -147,6 +147,9 @@ class LiveIndex(RuleBasedStateMachine):
             set(terms) & set(self.documents[doc_id][1]) if doc_id in self.documents else set() for doc_id in asked
         ]
         assert self.index.matches(asked, terms) == expected
+        distinct = list(dict.fromkeys(terms))
+        masks = [sum(1 << place for place, term in enumerate(distinct) if term in found) for found in expected]
+        assert self.index.masks(asked, distinct) == masks
         inside = [doc_id for doc_id, (space, _) in self.documents.items() if scope is None or space in scope]
         holders = [doc_id for doc_id in inside if terms and set(terms) <= set(self.documents[doc_id][1])]
         assert self.index.documents_with_all(terms, scope) == sorted(holders)

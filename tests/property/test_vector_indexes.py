@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keymem_daemon.index.nearwords import NEAR_KEPT, NearWords
 from keymem_daemon.index.vectors import Matrix, VectorIndex, WordVectors
 
 DIMENSIONS = 16
@@ -161,3 +162,37 @@ def test_acceptance_looks_as_far_as_it_has_to() -> None:
     words.upsert_many({f"w{row:04}": base for row in range(3000)})
     found = words.expand(base, limit=2, accept=lambda word: word >= "w2990")[0]
     assert [word for word, _ in found] == ["w2990", "w2991"]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(("put", "drop", "ask")), st.integers(0, 30)), max_size=40),
+    st.integers(1, 5),
+    st.sampled_from((-1.0, 0.2, 0.5)),
+)
+@settings(max_examples=60, deadline=None)
+def test_remembered_neighbours_are_what_the_vectors_would_say(
+    script: list[tuple[str, int]], limit: int, minimum: float
+) -> None:
+    words = WordVectors(DIMENSIONS)
+    near = NearWords(words)
+    for step, number in script:
+        if step == "put":
+            words.upsert(f"w{number}", _vector(number % 7) + 0.3 * _vector(number))
+        elif step == "drop":
+            words.remove(f"w{number}")
+        asked = np.stack([_vector(number % 7), _vector(3), _vector(number % 7)])
+        names = [f"q{number % 7}", "q3", f"q{number % 7}"]
+
+        def accept(word: str, number: int = number) -> bool:
+            return int(word[1:]) % 2 == number % 2
+
+        assert near.expand(names, asked, limit, minimum, accept) == words.expand(asked, limit, minimum, accept)
+
+
+def test_beyond_the_neighbours_that_are_remembered_those_of_the_scope_are_still_found() -> None:
+    words = WordVectors(DIMENSIONS)
+    base = _vector(0)
+    words.upsert_many({f"w{row:04}": base for row in range(3 * NEAR_KEPT)})
+    last = f"w{3 * NEAR_KEPT - 1:04}"
+    found = NearWords(words).expand(["q"], base.reshape(1, -1), 2, 0.5, lambda word: word == last)
+    assert [[word for word, _ in row] for row in found] == [[last]]
