@@ -26,6 +26,14 @@ class Clock(Protocol):
         ...
 
 
+class Monotonic(Protocol):
+    """A clock that never goes backwards, for measuring how long something takes."""
+
+    def __call__(self) -> float:
+        """Seconds since some moment of its own."""
+        ...
+
+
 class NewId(Protocol):
     """A source of identifiers."""
 

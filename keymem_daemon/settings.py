@@ -196,6 +196,14 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "Count turns in the host's transcript for provenance: never (false), with any host (true).",
         shown="recognised hosts only",
     ),
+    # Reading
+    Option(
+        "KEYMEM_RECALL_DEADLINE_MS",
+        _whole(1, 15_000),
+        2_000,
+        "Time for a recall or a direct retrieval; after it the best found so far is returned, marked `partial`.",
+        unit="ms",
+    ),
     # Keys
     Option("KEYMEM_KEY_HUB_MIN_LINKS", _whole(2, 1_000_000), 3, "Active memories that make a key a hub."),
     Option("KEYMEM_KEY_RECALL", FRACTION, None, "Least similarity of a query to a key.", shown=_AS_PROFILE),
@@ -394,6 +402,7 @@ class Settings:
     codex_home: Path | None
     allow_secrets: bool
     transcript_access: bool | None
+    recall_deadline_ms: int
     key_hub_min_links: int
     autokey: bool
     autokey_promote_n: int

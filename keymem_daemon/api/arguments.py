@@ -193,7 +193,7 @@ class Recall(Scoped):
     query: Text = Field(description="1-4 short noun keywords, not a sentence")
     context: Text | None = Field(None, description="The user's raw words: picks the preview")
     top_k: Whole = Field(8, description="Keys to return", json_schema_extra=_range(1, 20))
-    explain: Switch = Field(False, description="Also return namespace_memory_count")
+    explain: Switch = Field(False, description="Also return namespace_memory_count and how the score came about")
     max_chars: Whole | None = Field(
         None, description="Most characters of the preview's text", json_schema_extra=_range(80, 6_000)
     )

@@ -85,6 +85,15 @@ class Preview(TypedDict, total=False):
     auto_confirmed: bool
 
 
+class Explanation(TypedDict, total=False):
+    score: float
+    formula: str
+    sum: float
+    contributions: list[dict[str, Any]]
+    factors: list[dict[str, Any]]
+    path: list[dict[str, Any]]
+
+
 class RecallResult(TypedDict, total=False):
     status: Literal["found", "no_match", "empty_namespace"]
     query: str
@@ -96,6 +105,9 @@ class RecallResult(TypedDict, total=False):
     searched: Searched
     namespace_memory_count: int
     semantic: str
+    partial: bool
+    explain: Explanation
+    skipped: list[str]
     truncated: str
 
 
@@ -210,6 +222,7 @@ class Found(TypedDict, total=False):
     content: str
     namespace: str
     validity: Validity
+    why: Explanation
 
 
 class RetrieveResult(TypedDict, total=False):
@@ -219,6 +232,8 @@ class RetrieveResult(TypedDict, total=False):
     searched: Searched
     semantic: str
     reranker: str
+    partial: bool
+    skipped: list[str]
     truncated: str
 
 
@@ -236,6 +251,7 @@ class InjectResult(TypedDict, total=False):
     memories: list[Injected]
     searched: Searched
     took_ms: float
+    partial: bool
 
 
 class ListResult(TypedDict, total=False):

@@ -12,6 +12,34 @@ from keymem_daemon.api.tools import COMPAT_TOOLS, HTTP_VERBS, TOOLS, Verb
 __all__ = ["reference_page"]
 
 
+_EXPLANATIONS = """\
+# Late answers and explanations
+
+A recall or retrieval that is not done within `KEYMEM_RECALL_DEADLINE_MS` returns the best it has and says `"partial": true`; with
+`explain` it names the stages there was no time for in `skipped` (`query vectors`, `sentences`, `hop 2` to `hop 5`, `key relevances`).
+
+With `"explain": true` every memory of `/api/retrieve` has a `why`, and `recall` an `explain` for its preview. Both add up: the sum of all
+`amount` times the product of all factors is `score`, to a millionth.
+
+| member | meaning |
+|---|---|
+| `score` | what the memory was ranked by: `sum` × every factor |
+| `sum` | the amounts together; of a preview this is its `content_relevance` |
+| `contributions[]` | `{signal, value, weight, amount}` with amount = value × weight, × `lowered` where a memory of somebody else than the one who is named is lowered |
+| `factors[]` | `{factor, value}`: `depth`, `freshness`; of a preview `link` (what its `link_weight` makes of it), of a retrieved memory `new_to_the_set` (lower for what repeats those before it) |
+| `path[]` | from the query to the memory, keys and memories in turn: `{key_id, concept}`, the first with how it `match`ed, or `mentioned` where the text only speaks of it, or `{related_to: true}`; `{memory_id, text}` |
+
+| signal | value | more |
+|---|---|---|
+| `lexical` | BM25 over text and keys, as a share of the best | `raw`, `terms[]` of the query that the memory has |
+| `keys` | similarity × IDF of its keys that the query names or means, as a share of the best | `raw`, `keys[]` {key_id, concept, match, similarity, worth} |
+| `sentence` | cosine of its nearest sentence, as a share of the best | `raw` |
+| `neighbour` | the score of the memory saved right before or after it | `memory_id` |
+| `bridge` | what came from another memory over a shared key: the product of `parts` {hit_score, specificity, key_in_query, link, text} | `memory_id`, `key_id`, `concept`, `sentence_cosine` |
+| `lexical_rank`, `key_rank`, `expansion` | the same of the textbook plan (`KEYMEM_RETRIEVAL=rrf`) | `rank`; `memory_id`, `key_id`, `concept` |
+"""
+
+
 def reference_page() -> str:
     """The page."""
     lines = [
@@ -42,6 +70,8 @@ def reference_page() -> str:
         "| path | verb |",
         "|---|---|",
         *(f"| `/api/{path}` | {verb.title} (`{verb.name}`) |" for path, verb in HTTP_VERBS.items()),
+        "",
+        *_EXPLANATIONS.splitlines(),
         "",
     ]
     return "\n".join(lines)

@@ -87,7 +87,17 @@ def validity(memory: Memory, now: float, half_lives: HalfLives) -> Validity:
 
 def ranking_factor(memory: Memory, now: float, half_lives: HalfLives) -> float:
     """Depth factor ``0.9 + 0.1 × depth`` times freshness factor ``0.2 + 0.8 × freshness``."""
-    return (0.9 + 0.1 * memory.depth) * (0.2 + 0.8 * freshness(memory, now, half_lives))
+    return depth_factor(memory) * freshness_factor(memory, now, half_lives)
+
+
+def depth_factor(memory: Memory) -> float:
+    """``0.9 + 0.1 × depth``."""
+    return 0.9 + 0.1 * memory.depth
+
+
+def freshness_factor(memory: Memory, now: float, half_lives: HalfLives) -> float:
+    """``0.2 + 0.8 × freshness``."""
+    return 0.2 + 0.8 * freshness(memory, now, half_lives)
 
 
 def deepened(depth: float) -> float:

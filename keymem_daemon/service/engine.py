@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -31,7 +32,8 @@ from keymem_daemon.index.catalog import Catalog
 from keymem_daemon.index.korean import KoreanAnalyzer
 from keymem_daemon.index.tokens import Tokenizer
 from keymem_daemon.index.vectors import VectorIndex
-from keymem_daemon.ports import Clock, Encoder, Matrix, NewId, Store
+from keymem_daemon.ports import Clock, Encoder, Matrix, Monotonic, NewId, Store
+from keymem_daemon.service.deadline import Deadline
 from keymem_daemon.service.recent import RecentRecalls
 from keymem_daemon.service.sentences import SentenceVectors
 from keymem_daemon.service.shown import ShownMemories
@@ -75,6 +77,7 @@ class Engine:
         new_id: NewId,
         weights: Weights | None = None,
         give_back: Callable[[], None] | None = None,
+        monotonic: Monotonic = time.monotonic,
     ) -> None:
         """``give_back`` hands memory that is free in the process back to the system; called, on a thread, when much work is done."""
         self.store = store
@@ -84,6 +87,7 @@ class Engine:
         self.settings = settings
         self.clock = clock
         self.new_id = new_id
+        self.monotonic = monotonic
         self.recent = RecentRecalls()
         self.shown = ShownMemories()
         self.problems: dict[str, str] = {}
@@ -167,6 +171,14 @@ class Engine:
             self.catalog.settle(gone)
             self.sentences.drop(gone)
         return now
+
+    def deadline(self, budget_ms: float | None = None) -> Deadline:
+        """When a read that begins now is due: after ``budget_ms``, else after what the settings allow."""
+        return Deadline(self.monotonic, (self.settings.recall_deadline_ms if budget_ms is None else budget_ms) / 1000)
+
+    def no_deadline(self) -> Deadline:
+        """One that never comes."""
+        return Deadline(self.monotonic)
 
     # Changes.
 
@@ -278,7 +290,7 @@ class Engine:
             vectors = await self.encoder.encode(list(surfaces.values()), background=True)
             catalog.put_keys(dict(zip(surfaces, vectors, strict=True)))
             return True
-        if self._korean is not None and self._korean.ready and catalog.lexical.stale_documents():
+        if self._korean is not None and self._korean.ready and catalog.lexical.stale_count:
             catalog.reanalyze(REANALYZED_A_STEP)
             return True
         if memory_ids := catalog.wanted_sentences(MEMORIES_A_STEP):

@@ -1,22 +1,23 @@
 """inject: what the prompt hook adds to a turn. At most a few memories that clearly answer the prompt, or nothing.
 
 Passive in every sense: no count, no weight, no learning, no log of the prompt. What was shown in a session is not shown again
-until twenty prompts later, or until it was confirmed or corrected. Past its budget it returns nothing rather than a guess.
+until twenty prompts later, or until it was confirmed or corrected. When its budget runs out it answers with what it can vouch for by
+then: without sentences to judge by that is nothing, rather than a guess.
 """
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Final
 
 from keymem_daemon.core.errors import InvalidArgument
 from keymem_daemon.core.model import Scope
 from keymem_daemon.core.rank.keymatch import top
 from keymem_daemon.service.caller import Caller
+from keymem_daemon.service.deadline import Deadline
 from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.ranking import ranked, route
 from keymem_daemon.service.retrieve import checked_range
-from keymem_daemon.service.signals import query_grounds
+from keymem_daemon.service.signals import query_grounds, sentence_cosines
 from keymem_daemon.service.views import score, validity_view
 
 TOP_K: Final = 2
@@ -24,6 +25,8 @@ TOP_K_MAX: Final = 20
 BUDGET_MS: Final = 800
 BUDGET_MS_MAX: Final = 60_000
 CANDIDATES: Final = 20
+# The share of the budget that is kept for what comes after the last thing that may be left out.
+RESERVE: Final = 0.1
 
 Result = dict[str, Any]
 
@@ -43,36 +46,33 @@ async def inject(
     """
     checked_range("top_k", top_k, 0, TOP_K_MAX)
     checked_range("budget_ms", budget_ms, 1, BUDGET_MS_MAX)
-    loop = asyncio.get_running_loop()
-    began = loop.time()
+    began = engine.monotonic()
     scope = caller.scope(namespace)
     engine.now()
     engine.shown.begin(session_id)
     memories: list[Result] = []
+    deadline = engine.deadline(budget_ms * (1 - RESERVE))
     if prompt.strip() and top_k and engine.graph.active_count(scope):
         try:
-            async with asyncio.timeout(budget_ms / 1000):
-                memories = await _found(engine, prompt.strip(), session_id, scope, top_k)
-        except TimeoutError:
-            memories = []
+            memories = await _found(engine, prompt.strip(), session_id, scope, top_k, deadline)
         except InvalidArgument:
             memories = []  # a prompt is whatever the user typed: one that cannot be searched finds nothing
     return {
         "memories": memories,
         "searched": {"namespaces": caller.searched(namespace), "memory_count": engine.graph.active_count(scope)},
-        "took_ms": round((loop.time() - began) * 1000, 1),
+        "took_ms": round((engine.monotonic() - began) * 1000, 1),
+        **({"partial": True} if deadline.skipped else {}),
     }
 
 
-async def _found(engine: Engine, prompt: str, session_id: str | None, scope: Scope, top_k: int) -> list[Result]:
+async def _found(engine: Engine, prompt: str, session_id: str | None, scope: Scope, top_k: int, deadline: Deadline) -> list[Result]:
     weights = engine.weights
     now = engine.now()
-    found = await ranked(engine, prompt, scope, 2, weights, now)
+    found = await ranked(engine, prompt, scope, 2, weights, now, deadline)
     if found.signals.direction is None:
         return []  # without vectors there is no evidence to judge by
     pool = top(found.scores, CANDIDATES)
-    await engine.sentences.load([m for m in pool if m in engine.graph.memories])
-    cosines = engine.sentences.cosines(pool, found.signals.direction)
+    cosines = await sentence_cosines(engine, pool, found.signals.direction, deadline)
     grounds = query_grounds(engine, found.signals, scope)
     grounds.load(pool)
     relevance = {m: grounds.evidence(m, cosines.get(m, 0.0), weights) for m in pool if engine.graph.in_scope(m, scope)}

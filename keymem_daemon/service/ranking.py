@@ -11,12 +11,14 @@ from typing import Any, Final, Literal
 
 from keymem_daemon.core.freshness import ranking_factor
 from keymem_daemon.core.model import Scope
-from keymem_daemon.core.rank.bridge import Bridge, best_bridges, crossings
+from keymem_daemon.core.rank.bridge import Bridge, Road, best_bridges, roads
 from keymem_daemon.core.rank.keymatch import top
-from keymem_daemon.core.rank.textbook import fused
+from keymem_daemon.core.rank.textbook import Step, fused
 from keymem_daemon.core.rank.weights import Weights
+from keymem_daemon.ports import Matrix
+from keymem_daemon.service.deadline import Deadline
 from keymem_daemon.service.engine import Engine
-from keymem_daemon.service.signals import FirstStage, Signals, first_stage, read_query
+from keymem_daemon.service.signals import FirstStage, Signals, first_stage, read_query, sentence_cosines
 
 BRIDGE_SENTENCES: Final = 300
 
@@ -25,86 +27,91 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Memories of a scope with their scores after factors, and everything that led to them."""
+    """Memories of a scope with their scores after factors, and everything that led to them.
+
+    ``totals`` are the scores before depth and freshness; ``steps`` say how the textbook plan came to them.
+    """
 
     signals: Signals
     stage: FirstStage
     bridges: Mapping[str, Bridge]
-    factors: Mapping[str, float]
+    totals: Mapping[str, float]
     scores: dict[str, float]
     score_kind: Literal["fused_rank", "rrf_fused_rank"]
+    steps: Mapping[str, Step]
 
 
-async def ranked(engine: Engine, question: str, scope: Scope, hops: int, weights: Weights, now: float) -> Ranked:
-    """Scores of all candidates of the scope; ``hops`` − 1 crossings."""
-    signals = await read_query(engine, question, scope, weights)
-    stage = await first_stage(engine, signals, scope, weights)
+async def ranked(
+    engine: Engine, question: str, scope: Scope, hops: int, weights: Weights, now: float, deadline: Deadline | None = None
+) -> Ranked:
+    """Scores of all candidates of the scope; ``hops`` − 1 crossings, or as many as there is time for."""
+    due = deadline or engine.no_deadline()
+    signals = await read_query(engine, question, scope, weights, due)
+    stage = await first_stage(engine, signals, scope, weights, due)
     bridges: dict[str, Bridge] = {}
+    steps: Mapping[str, Step] = {}
     kind: Literal["fused_rank", "rrf_fused_rank"] = "fused_rank"
     if engine.settings.retrieval == "rrf":
-        totals, kind = fused(engine.graph, stage.lexical, stage.keys, scope, hops), "rrf_fused_rank"
+        totals, steps = fused(engine.graph, stage.lexical, stage.keys, scope, 1 if hops > 1 and due.passed("hop 2") else hops)
+        kind = "rrf_fused_rank"
     else:
-        totals, bridges = await _with_bridges(engine, signals, stage, scope, hops, weights)
-    graph = engine.graph
-    factors = {m: ranking_factor(graph.memories[m], now, engine.settings.half_lives) for m in totals if graph.in_scope(m, scope)}
-    return Ranked(signals, stage, bridges, factors, {m: totals[m] * factor for m, factor in factors.items()}, kind)
+        totals, bridges = await _with_bridges(engine, signals, stage, scope, hops, weights, due)
+    graph, half_lives = engine.graph, engine.settings.half_lives
+    scores = {m: total * ranking_factor(graph.memories[m], now, half_lives) for m, total in totals.items() if graph.in_scope(m, scope)}
+    return Ranked(signals, stage, bridges, totals, scores, kind, steps)
 
 
 async def _with_bridges(
-    engine: Engine, signals: Signals, stage: FirstStage, scope: Scope, hops: int, weights: Weights
+    engine: Engine, signals: Signals, stage: FirstStage, scope: Scope, hops: int, weights: Weights, due: Deadline
 ) -> tuple[dict[str, float], dict[str, Bridge]]:
     """Totals after ``hops`` − 1 rounds of crossing, each from the best three memories that were not crossed from before."""
     totals = dict(stage.scores)
     gains: dict[str, Bridge] = {}
     crossed: set[str] = set()
-    for _ in range(hops - 1):
+    for hop in range(2, hops + 1):
         hits = [m for m in top(totals, weights.bridge_hits + len(crossed)) if m not in crossed][: weights.bridge_hits]
         crossed.update(hits)
-        ways = [
-            way
-            for hit in hits
-            for way in crossings(engine.graph, engine.catalog.mentions, hit, min(1.0, totals[hit]), signals.named, scope, weights)
-        ]
+        ways: list[Road] = []
+        for hit in hits:
+            if due.passed(f"hop {hop}"):
+                break
+            ways.extend(roads(engine.graph, engine.catalog.mentions, hit, min(1.0, totals[hit]), signals.named, scope, weights))
         if not ways:
             break
-        targets = list(dict.fromkeys(way.target for way in ways))
-        stage.coverage.load([*hits, *targets])
+        stage.coverage.load([*hits, *(target for road in ways for target in road.targets)])
         if signals.direction is not None:
-            await _load_cosines(engine, signals, stage, best_bridges(ways, stage.coverage, stage.cosines, weights))
-        ways = [way for way in ways if engine.graph.in_scope(way.target, scope)]
+            await _load_cosines(engine, signals.direction, stage, best_bridges(ways, stage.coverage, stage.cosines, weights), due)
         for target, bridge in best_bridges(ways, stage.coverage, stage.cosines, weights).items():
             before = gains.get(target)
-            if before is None or bridge.value > before.value:
+            # While sentences were awaited a target may have gone.
+            if (before is None or bridge.value > before.value) and engine.graph.in_scope(target, scope):
                 gains[target] = bridge
-        totals = {m: stage.scores.get(m, 0.0) + weights.bridge * (gains[m].value if m in gains else 0.0) for m in {*stage.scores, *gains}}
+        totals = dict(stage.scores)
+        for target, bridge in gains.items():
+            totals[target] = totals.get(target, 0.0) + weights.bridge * bridge.value
     return totals, gains
 
 
-async def _load_cosines(engine: Engine, signals: Signals, stage: FirstStage, rough: Mapping[str, Bridge]) -> None:
+async def _load_cosines(engine: Engine, direction: Matrix, stage: FirstStage, rough: Mapping[str, Bridge], due: Deadline) -> None:
     """Sentence cosines of the most promising targets; the others count without."""
     unknown = {target: bridge.value for target, bridge in rough.items() if target not in stage.cosines}
-    pool = top(unknown, BRIDGE_SENTENCES)
-    await engine.sentences.load([m for m in pool if m in engine.graph.memories])
-    if signals.direction is not None:
-        stage.cosines.update(engine.sentences.cosines(pool, signals.direction))
+    stage.cosines.update(await sentence_cosines(engine, top(unknown, BRIDGE_SENTENCES), direction, due))
 
 
 def route(engine: Engine, memory_id: str, found: Ranked) -> Result:
     """How retrieval came to the memory: hop 0 by itself, else the memories and keys on the way."""
     path: list[Result] = []
     at, seen = memory_id, {memory_id}
-    while (bridge := found.bridges.get(at)) is not None and not _found_by_itself(at, engine, found.signals):
-        way = bridge.crossing
-        key = None if way.key_id is None else engine.graph.key(way.key_id)
-        path.append({"memory_id": way.hit, "key_id": way.key_id, "concept": None if key is None else key.concept})
-        if way.hit in seen:
-            break
-        seen.add(way.hit)
-        at = way.hit
+    # Two memories may each gain most over the other: the way ends where it would turn back.
+    while (bridge := found.bridges.get(at)) is not None and bridge.hit not in seen and not found_by_itself(at, engine, found.signals):
+        key = None if bridge.key_id is None else engine.graph.key(bridge.key_id)
+        path.append({"memory_id": bridge.hit, "key_id": bridge.key_id, "concept": None if key is None else key.concept})
+        seen.add(bridge.hit)
+        at = bridge.hit
     path.reverse()
     return {"hop": len(path), "path": path}
 
 
-def _found_by_itself(memory_id: str, engine: Engine, signals: Signals) -> bool:
+def found_by_itself(memory_id: str, engine: Engine, signals: Signals) -> bool:
     """Whether the query names or means one of the memory's own keys: then it takes no bridge to reach it."""
     return any(key_id in signals.named or key_id in signals.meant for key_id in engine.graph.key_ids_of(memory_id))

@@ -4,14 +4,14 @@ The keys are what the query names, what it means, and the keys of memories that 
 memory they lead to: the key of the best supported memory comes first, the more specific one of two before the other, so that a
 generic key with many members never hides the key of the memory that answers. The preview is that memory.
 
-Nothing changes, with one exception: a context that equals the previewed memory's whole text is the user restating the fact.
+What is late is left out, and the answer marked ``partial``. Nothing changes, with one exception: a context that equals the previewed memory's whole text is the user restating the fact.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from keymem_daemon.core.decide.confirm import decide_confirm
@@ -25,7 +25,9 @@ from keymem_daemon.core.rank.keymatch import MatchType, top
 from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.core.text import fold, normalized
 from keymem_daemon.service.caller import Caller
+from keymem_daemon.service.deadline import Deadline
 from keymem_daemon.service.engine import Engine
+from keymem_daemon.service.explain import explained_preview
 from keymem_daemon.service.recent import RecentRecall
 from keymem_daemon.service.retrieve import checked_query, checked_range
 from keymem_daemon.service.signals import FirstStage, Signals, first_stage, query_grounds, read_query
@@ -43,6 +45,7 @@ CLOSEST_MEMORIES: Final = 3
 QUOTED_CHARS: Final = 60
 QUERY_ECHO: Final = 400
 SUPPORT_MEMBERS: Final = 500
+QUERY_TERMS: Final = 32
 
 Result = dict[str, Any]
 
@@ -87,29 +90,43 @@ async def recall(
         result["namespace_memory_count"] = count
     if not count:
         return {**result, "status": "empty_namespace", "nearest_keys": [], "next_step": _EMPTY}
-    asked = await read_query(engine, question, scope, weights)
-    said = asked if not utterance or utterance == question else await read_query(engine, utterance, scope, weights)
-    stage = await first_stage(engine, said, scope, weights)
+    deadline = engine.deadline()
+    asked = await read_query(engine, question, scope, weights, deadline)
+    said = asked if not utterance or utterance == question else await read_query(engine, utterance, scope, weights, deadline)
+    stage = await first_stage(engine, said, scope, weights, deadline)
     result["semantic"] = said.semantic
     scored = {m: value * ranking_factor(graph.memories[m], now, engine.settings.half_lives) for m, value in stage.scores.items()}
     candidates = _candidates(engine, asked, stage, scored, scope, weights)
-    if not candidates or not _passes_gate(engine, asked, said, stage, scope, weights):
-        nearest = await _nearest(engine, asked, said, scored, scope)
-        return {**result, "status": "no_match", "nearest_keys": nearest, "next_step": _missed(nearest)}
+    # Without a sentence to judge by the words decide alone, as they do while the model is warming.
+    judged = replace(said, direction=None) if deadline.skipped and not stage.cosines else said
+    if not candidates or not _passes_gate(engine, asked, judged, stage, scope, weights):
+        nearest = await deadline.within("nearest keys", lambda: _nearest(engine, asked, said, scored, scope)) or []
+        return {**result, "status": "no_match", "nearest_keys": nearest, "next_step": _missed(nearest), **_late(deadline, explain)}
     asked_for = frozenset(key_id for key_id, match in asked.named.items() if match.surface == fold(question))
     ordered = _ordered(graph, candidates, asked_for, scope, engine.settings.key_hub_min_links)
     best, shown = ordered[0], ordered[:top_k]
     memory = graph.memories[best.memory_id]
     result["keys"] = [_key_result(engine, candidate, scope) for candidate in shown]
     confirmed = await _confirmed_by_restating(engine, caller, memory, utterance, now)
-    preview = await _preview(engine, confirmed or memory, best, said, stage, scope, now)
+    preview = await _preview(engine, confirmed or memory, best, said, stage, scope, now, deadline)
     if confirmed is not None:
         preview["auto_confirmed"] = True
     result["memories"] = [preview]
+    result.update(_late(deadline, explain))
     if explain:
-        result["explain"] = _explained(memory, stage, scored, said)
+        result["explain"] = {
+            **explained_preview(engine, memory, best.key_id, best.support, stage, said, scope, now),
+            "query_terms": [token.term for token in said.tokens[:QUERY_TERMS]],
+        }
     _note_recall(engine, caller, question, asked, now)
     return _fitted(result, preview, chars)
+
+
+def _late(deadline: Deadline, explain: bool) -> Result:
+    """What the answer says when something was left out for being late."""
+    if not deadline.skipped:
+        return {}
+    return {"partial": True, "skipped": list(deadline.skipped)} if explain else {"partial": True}
 
 
 _EMPTY = "Nothing is stored in this namespace yet. Answer without memory, and remember durable facts at the end of the turn."
@@ -147,14 +164,18 @@ def _candidates(
 def _best_member(
     graph: Graph, key_id: str, scored: Mapping[str, float], scope: Scope, weights: Weights
 ) -> tuple[str, float] | None:
-    """The key's best memory of the scope by text, use and factors; a hub's first 500 only, unless they were found.
+    """The key's best memory of the scope by text, use and factors; of those that were not found at all the newest.
 
     Use counts as the fourth root of the link's weight (0.56 to 1.32), since what was often read for other questions must not
-    outweigh what answers this one.
+    outweigh what answers this one. Costs the members or what was found, whichever are fewer; a hub of more than 500 memories must
+    have one that was found.
     """
-    if graph.memory_count(key_id, scope) > SUPPORT_MEMBERS:
-        links = [link for m in scored if (link := graph.link(key_id, m)) is not None and graph.in_scope(m, scope)]
+    members = graph.members(key_id)
+    if len(members) > len(scored):
+        links = [link for m in scored if (link := members.get(m)) is not None]
     else:
+        links = [link for m, link in members.items() if m in scored]
+    if not links and graph.memory_count(key_id, scope) <= SUPPORT_MEMBERS:
         links = list(graph.active_members(key_id, scope))
     ranked = [(scored.get(link.memory_id, 0.0) * link.weight**weights.link_use, graph.memories[link.memory_id].created_at, link.memory_id) for link in links]
     if not ranked:
@@ -262,11 +283,11 @@ def _key_result(engine: Engine, candidate: Candidate, scope: Scope) -> Result:
 
 
 async def _preview(
-    engine: Engine, memory: Memory, best: Candidate, said: Signals, stage: FirstStage, scope: Scope, now: float
+    engine: Engine, memory: Memory, best: Candidate, said: Signals, stage: FirstStage, scope: Scope, now: float, deadline: Deadline
 ) -> Result:
     graph = engine.graph
     linked = [graph.keys[link.key_id] for link in graph.links_of(memory.id)]
-    relevances = await _relevances(engine, linked, said)
+    relevances = await deadline.within("key relevances", lambda: _relevances(engine, linked, said)) or {}
     hub = engine.settings.key_hub_min_links
     connected = [{**key_facts(graph, key, scope, hub), "relevance": score(relevances.get(key.id, 0.0))} for key in linked]
     connected.sort(key=lambda view: (-view["relevance"], view["concept"]))
@@ -321,17 +342,6 @@ def _note_recall(engine: Engine, caller: Caller, question: str, asked: Signals, 
     )
     if weak or learned:
         engine.recent.note(RecentRecall(now, caller.actor.session, fold(question), weak, learned))
-
-
-def _explained(memory: Memory, stage: FirstStage, scored: Mapping[str, float], said: Signals) -> Result:
-    return {
-        "first_stage": score(stage.scores.get(memory.id, 0.0)),
-        "lexical": score(stage.lexical.get(memory.id, 0.0)),
-        "keys": score(stage.keys.get(memory.id, 0.0)),
-        "sentence_cosine": score(stage.cosines.get(memory.id, 0.0)),
-        "after_factors": score(scored.get(memory.id, 0.0)),
-        "query_terms": [token.term for token in said.tokens],
-    }
 
 
 def _echoed(query: str) -> str:

@@ -1,12 +1,13 @@
 """Direct retrieval: the memories that answer a query, and those that answer what is left of it. For the hook, scripts, people.
 
 The plan: first stage → bridge (repeated for more hops) → depth and freshness → set selection. Every memory comes with the hop
-and the path that led to it. Learning: the top result's matched links gain, links that were explored in vain lose a little.
+and the path that led to it. What is late is left out, and the answer marked ``partial``. Learning: the top result's matched links gain, links that were explored in vain lose a little.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from heapq import nsmallest
 from typing import Any
 
 from keymem_daemon.core.decide.limits import checked_text
@@ -20,9 +21,10 @@ from keymem_daemon.core.rank.select import selected
 from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.comparison import with_evidence_for_both
 from keymem_daemon.service.engine import Engine
-from keymem_daemon.service.ranking import Ranked, ranked, route
+from keymem_daemon.service.explain import explained
+from keymem_daemon.service.ranking import ranked, route
 from keymem_daemon.service.signals import Signals
-from keymem_daemon.service.views import memory_view, score, validity_view
+from keymem_daemon.service.views import memory_view, validity_view
 
 TOP_K = 10
 TOP_K_MAX = 100
@@ -57,7 +59,8 @@ async def retrieve(
     scope = caller.scope(namespace)
     now = engine.now()
     weights = engine.weights
-    found = await ranked(engine, question, scope, hops, weights, now)
+    deadline = engine.deadline()
+    found = await ranked(engine, question, scope, hops, weights, now, deadline)
     graph = engine.graph
     if found.score_kind == "fused_rank":
         chosen = selected(found.scores, found.stage.coverage, top_k, weights)
@@ -71,11 +74,11 @@ async def retrieve(
             "score_kind": found.score_kind,
             **route(engine, m, found),
             "validity": validity_view(graph.memories[m], now, engine.settings.half_lives),
-            **({"why": _why(m, found, value)} if explain else {}),
+            **({"why": explained(engine, m, found, value, scope, now)} if explain else {}),
         }
         for m, value in chosen
     ]
-    result = {
+    result: Result = {
         "query": query,
         "namespace": caller.described(namespace),
         "memories": memories,
@@ -83,6 +86,10 @@ async def retrieve(
         "semantic": found.signals.semantic,
         "reranker": "sentence cosine" if found.signals.direction is not None else "none",
     }
+    if deadline.skipped:
+        result["partial"] = True
+        if explain:
+            result["skipped"] = list(deadline.skipped)
     if learn and not await engine.writer.seen(caller.request_id):
         _learn(engine, caller, [m for m, _ in chosen], found.signals, found.bridges)
     return result
@@ -111,33 +118,16 @@ def _learn(engine: Engine, caller: Caller, chosen: list[str], signals: Signals, 
     matched = {*signals.named, *signals.meant}
     used: list[tuple[str, str]] = [(key_id, chosen[0]) for key_id in graph.key_ids_of(chosen[0]) if key_id in matched]
     bridge = bridges.get(chosen[0])
-    if bridge is not None and bridge.crossing.key_id is not None:
-        used.append((bridge.crossing.key_id, chosen[0]))
+    if bridge is not None and bridge.key_id is not None:
+        used.append((bridge.key_id, chosen[0]))
     returned = set(chosen)
-    vain = [(b.crossing.key_id, target) for target, b in bridges.items() if target not in returned and b.crossing.key_id is not None]
+    vain = nsmallest(EXPLORED_LINKS, ((b.key_id, target) for target, b in bridges.items() if target not in returned and b.key_id is not None))
 
     def reinforce(plan: Plan) -> None:
-        for pairs, step in ((dict.fromkeys(used), READ_STEP), (dict.fromkeys(sorted(vain)[:EXPLORED_LINKS]), UNRETURNED_STEP)):
+        for pairs, step in ((dict.fromkeys(used), READ_STEP), (dict.fromkeys(vain), UNRETURNED_STEP)):
             for key_id, memory_id in pairs:
                 link: Link | None = plan.graph.link(key_id, memory_id)
                 if link is not None:
                     shift(plan, link, step)
 
     engine.soften(caller.request_id, reinforce)
-
-
-def _why(memory_id: str, found: Ranked, final: float) -> Result:
-    """The signals behind a score."""
-    bridge, stage = found.bridges.get(memory_id), found.stage
-    stage.coverage.load([memory_id])
-    return {
-        "first_stage": score(stage.scores.get(memory_id, 0.0)),
-        "lexical": score(stage.lexical.get(memory_id, 0.0)),
-        "keys": score(stage.keys.get(memory_id, 0.0)),
-        "sentence_cosine": score(stage.cosines.get(memory_id, 0.0)),
-        "terms": sorted(stage.coverage.terms(memory_id)),
-        "bridge": 0.0 if bridge is None else score(bridge.value),
-        "factor": score(found.factors[memory_id]),
-        "final": score(final),
-        "named_keys": sorted(found.signals.named),
-    }

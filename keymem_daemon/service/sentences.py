@@ -49,6 +49,10 @@ class SentenceVectors:
             self._keep(memory_id, vectors[start:stop])
             start = stop
 
+    def lacks(self, memory_ids: Sequence[str]) -> bool:
+        """Whether `load` would have anything to do."""
+        return any(memory_id not in self._kept for memory_id in memory_ids)
+
     def cosines(self, memory_ids: Sequence[str], query: Matrix) -> dict[str, float]:
         """Cosine of the query with the best sentence of each memory, at least 0; memories that were not loaded are left out."""
         known = [memory_id for memory_id in memory_ids if memory_id in self._kept]

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from keymem_daemon.core.errors import KeymemError
 from keymem_daemon.core.model import Scope
 from keymem_daemon.core.rank.firststage import (
     Coverage,
+    Gift,
     key_scores,
+    neighbour_gifts,
     of_named,
     unseen_idf,
-    with_neighbours,
+    with_gifts,
     with_sentences,
     without_sentences,
 )
@@ -26,12 +29,14 @@ from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.core.text import fold
 from keymem_daemon.index.tokens import QueryToken
 from keymem_daemon.ports import Matrix
+from keymem_daemon.service.deadline import Deadline
 from keymem_daemon.service.engine import Engine
 
 PHRASE_WORDS = 3
 PHRASES = 32
 QUERY_CHARS = 4_000
 SEMANTIC_CANDIDATES = 12
+MEMORIES_A_LOAD = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +70,26 @@ class Signals:
 
 @dataclass(frozen=True, slots=True)
 class FirstStage:
-    """Candidates by s1, the raw signals behind them, and which query terms each has."""
+    """Candidates by s1, the raw signals behind them, and which query terms each has.
+
+    ``cosines`` grows when later stages look at more sentences; ``near`` are those of the pool that s1 was made with. ``alone`` is s1
+    without what neighbours gave (``gifts``), and ``lowered`` what those were multiplied with that are not about whom the query names.
+    """
 
     scores: dict[str, float]
     lexical: Mapping[str, float]
     keys: Mapping[str, float]
     cosines: dict[str, float]
     coverage: Coverage
+    near: Mapping[str, float]
+    alone: Mapping[str, float]
+    lowered: Mapping[str, float]
+    gifts: Mapping[str, Gift]
 
 
-async def read_query(engine: Engine, query: str, scope: Scope, weights: Weights) -> Signals:
+async def read_query(engine: Engine, query: str, scope: Scope, weights: Weights, deadline: Deadline | None = None) -> Signals:
     """Everything about the first 4,000 characters of ``query`` that does not depend on a memory's text."""
+    due = deadline or engine.no_deadline()
     text = query[:QUERY_CHARS]
     tokenizer = engine.catalog.tokenizer
     tokens = tokenizer.query_terms(text)
@@ -86,12 +100,12 @@ async def read_query(engine: Engine, query: str, scope: Scope, weights: Weights)
         for key_id, match in literal_matches(engine.graph, engine.lexicon, text).items()
         if engine.graph.memory_count(key_id, scope)
     }
-    vectors = await _vectors(engine, [text, *(word.surface for word in words)])
+    vectors = await due.within("query vectors", lambda: _vectors(engine, [text, *(word.surface for word in words)]))
     # The keys may live in another space than the sentences and words.
-    key_vectors = await _key_vectors(engine, phrases if engine.profile.per_token else [text])
+    key_vectors = await due.within("query vectors", lambda: _key_vectors(engine, phrases if engine.profile.per_token else [text]))
     near: dict[str, dict[str, float]] = {}
     if vectors is not None and len(vectors) > 1:
-        near = {word.term: row for word, row in zip(words, _near(engine, vectors[1:], scope, weights), strict=True) if row}
+        near = {word.term: row for word, row in zip(words, _near(engine, words, vectors[1:], scope, weights), strict=True) if row}
     weighted = {token.term: 1.0 for token in tokens}
     for term, worth in _best_of(near.values()).items():
         weighted.setdefault(term, weights.expansion * worth)
@@ -117,17 +131,15 @@ async def _key_vectors(engine: Engine, texts: Sequence[str]) -> Matrix | None:
         return None  # as above
 
 
-def _near(engine: Engine, vectors: Matrix, scope: Scope, weights: Weights) -> list[dict[str, float]]:
+def _near(engine: Engine, words: Sequence[QueryToken], vectors: Matrix, scope: Scope, weights: Weights) -> list[dict[str, float]]:
     """Per word the terms of the store's own vocabulary near it, at ``(cos − 0.5) / 0.5``, up to eight words each."""
     catalog, floor = engine.catalog, weights.expansion_floor
 
     def in_scope(word: str) -> bool:
         return catalog.lexical.in_scope(catalog.term_of(word), scope)
 
-    return [
-        _best_of({catalog.term_of(word): (cosine - floor) / (1 - floor)} for word, cosine in row if cosine > floor)
-        for row in catalog.words.expand(vectors, weights.expansion_words, floor, in_scope)
-    ]
+    rows = catalog.near_words.expand([word.surface for word in words], vectors, weights.expansion_words, floor, in_scope)
+    return [_best_of({catalog.term_of(word): (cosine - floor) / (1 - floor)} for word, cosine in row if cosine > floor) for row in rows]
 
 
 def _best_of(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
@@ -165,8 +177,9 @@ def _meant(engine: Engine, vectors: Matrix, scope: Scope, weights: Weights) -> t
     return meant, {key_id: cosine for key_id, cosine in almost.items() if key_id not in meant}
 
 
-async def first_stage(engine: Engine, signals: Signals, scope: Scope, weights: Weights) -> FirstStage:
+async def first_stage(engine: Engine, signals: Signals, scope: Scope, weights: Weights, deadline: Deadline | None = None) -> FirstStage:
     """s1 of every candidate of the scope."""
+    due = deadline or engine.no_deadline()
     lexical_index = engine.catalog.lexical
     hits = lexical_index.search(signals.weighted, scope, weights.lexical_pool)
     lexical = dict(zip(hits.doc_ids, map(float, hits.scores), strict=True))
@@ -174,16 +187,24 @@ async def first_stage(engine: Engine, signals: Signals, scope: Scope, weights: W
     cheap = without_sentences(lexical, keys, weights)
     cosines: dict[str, float] = {}
     if signals.direction is not None:
-        pool = top(cheap, weights.sentence_pool)
-        await engine.sentences.load(pool)
-        cosines = engine.sentences.cosines(pool, signals.direction)
+        cosines = await sentence_cosines(engine, top(cheap, weights.sentence_pool), signals.direction, due)
     coverage = query_coverage(engine, signals, scope)
     # While sentences were awaited a candidate may have gone.
     alive = {m: score for m, score in with_sentences(cheap, cosines, weights).items() if engine.graph.in_scope(m, scope)}
     named = [key_id for key_id, match in signals.named.items() if match.weight == 1.0]
     own = of_named(engine.graph, engine.catalog.mentions, alive, named, weights)
-    scores = with_neighbours(engine.graph, engine.catalog.sequence.neighbours, own, scope, weights)
-    return FirstStage(scores, lexical, keys, cosines, coverage)
+    gifts = neighbour_gifts(engine.graph, engine.catalog.sequence.neighbours, own, scope, weights)
+    lowered = {m: value / alive[m] for m, value in own.items() if value != alive[m]}
+    return FirstStage(with_gifts(own, gifts), lexical, keys, cosines, coverage, dict(cosines), own, lowered, gifts)
+
+
+async def sentence_cosines(engine: Engine, memory_ids: Sequence[str], direction: Matrix, due: Deadline) -> dict[str, float]:
+    """Sentence cosines of these memories, the first ones first: of those that can be had in time."""
+    for start in range(0, len(memory_ids), MEMORIES_A_LOAD):
+        part = [m for m in memory_ids[start : start + MEMORIES_A_LOAD] if m in engine.graph.memories]
+        if engine.sentences.lacks(part):
+            await due.within("sentences", partial(engine.sentences.load, part))
+    return engine.sentences.cosines(memory_ids, direction)
 
 
 def query_coverage(engine: Engine, signals: Signals, scope: Scope) -> Coverage:
@@ -191,9 +212,10 @@ def query_coverage(engine: Engine, signals: Signals, scope: Scope) -> Coverage:
     lexical_index = engine.catalog.lexical
     terms = [token.term for token in signals.tokens]
     statistics = lexical_index.term_statistics(terms, scope)
-    idf = {term: statistics[term].idf if statistics[term].df else 0.0 for term in terms}
+    idf = {term: statistics[term].idf if statistics[term].df else 0.0 for term in dict.fromkeys(terms)}
+    known = list(idf)
     unseen = unseen_idf(lexical_index.document_count(scope)) * sum(not statistics[term].df for term in terms)
-    return Coverage(idf, unseen, lambda memory_ids: lexical_index.matches(memory_ids, terms))
+    return Coverage(idf, unseen, lambda memory_ids: lexical_index.masks(memory_ids, known))
 
 
 def query_grounds(engine: Engine, signals: Signals, scope: Scope) -> Grounds:

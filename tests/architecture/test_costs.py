@@ -55,7 +55,9 @@ READS: dict[str, Verb] = {
 WRITES: dict[str, Verb] = {
     "remember": lambda engine, *_: remember(engine, caller(), item("The otter has a burrow", "otter", "burrow")),
     "remember again": lambda engine, *_: remember(engine, caller(), item("The otter sleeps by the river", "otter")),
-    "correct": lambda engine, memory, _key: correct(engine, caller(), CorrectionRequest(memory, "The otter sleeps in the reeds")),
+    "correct": lambda engine, memory, _key: correct(
+        engine, caller(), CorrectionRequest(memory, "The otter sleeps in the reeds")
+    ),
     "confirm": lambda engine, memory, _key: confirm_memory(engine, caller(), memory, "user"),
     "dismiss": lambda engine, memory, key: dismiss(engine, caller(), memory, key),
     "forget": lambda engine, memory, _key: forget(engine, caller(), memory),
@@ -109,7 +111,9 @@ def costs(others: int, verbs: dict[str, Verb]) -> dict[str, int]:
         found: dict[str, int] = {}
         for start in range(0, others, 100):
             await remember_batch(
-                engine, caller(), [item(f"w{n}a stands at w{n}b", f"w{n}a", f"w{n}b") for n in range(start, start + 100)]
+                engine,
+                caller(),
+                [item(f"w{n}a stands at w{n}b", f"w{n}a", f"w{n}b") for n in range(start, start + 100)],
             )
         for number in range(12):
             await saved(engine, f"The otter swims in river {number}", "otter", f"river{number}")

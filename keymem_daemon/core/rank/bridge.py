@@ -11,7 +11,7 @@ twice it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from keymem_daemon.core.graph import Graph
@@ -21,62 +21,100 @@ from keymem_daemon.core.rank.weights import Weights, bridgeable
 
 
 @dataclass(frozen=True, slots=True)
-class Crossing:
-    """One way from ``hit`` over ``key_id`` (``None`` for related_to) to ``target``; ``strength`` is all but the text's part."""
+class Road:
+    """All ways out of ``hit`` over one key (``None`` for related_to): each target with what its link is worth.
+
+    ``score`` is the hit's, ``count`` how many memories the key has, ``repeated`` what a key that is in the query already counts.
+    """
 
     hit: str
     key_id: str | None
-    target: str
+    score: float
+    count: int
+    repeated: float
     strength: float
+    targets: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
-    """The best crossing to a memory and what it is worth."""
+    """The best way to a memory and what it is worth: ``road.strength × link × text``."""
 
-    crossing: Crossing
+    road: Road
+    target: str
     value: float
 
+    @property
+    def hit(self) -> str:
+        """Where the way begins."""
+        return self.road.hit
 
-def crossings(
+    @property
+    def key_id(self) -> str | None:
+        """The key that it leads over; ``None`` for related_to."""
+        return self.road.key_id
+
+    @property
+    def link(self) -> float:
+        """What the target's link to the key is worth."""
+        return self.road.targets[self.target]
+
+    @property
+    def text(self) -> float:
+        """What the target's text is worth: base, what it answers of the rest, and its nearness."""
+        return self.value / (self.road.strength * self.link) if self.road.strength * self.link else 0.0
+
+
+def roads(
     graph: Graph, mentions: Mentions, hit: str, score: float, query_keys: Collection[str], scope: Scope, weights: Weights
-) -> Iterator[Crossing]:
-    """Every way out of ``hit``, whose score is ``score``; never back to itself."""
+) -> Iterator[Road]:
+    """Every way out of ``hit``, whose score is ``score``; never back to itself.
+
+    At most ``weights.bridge_roads`` of its keys, the most specific ones: a long text may speak of hundreds.
+    """
     active = graph.active_count(scope)
     explicit = [link.key_id for link in graph.links_of(hit)]
     mentioned = sorted(mentions.mentioned_by(hit)) if weights.mention_links else ()
+    counts: dict[str, int] = {}
     for key_id in dict.fromkeys((*explicit, *mentioned)):
-        mentioning = mentions.mentions_of(key_id) if weights.mention_links else ()
         count = graph.memory_count(key_id, scope)
         # A key that only other namespaces hang on is no road of this one, though its name stands in the text.
-        if not count or not bridgeable(count, active, weights) or len(mentioning) > 10 * weights.key_ceiling:
+        if count and bridgeable(count, active, weights):
+            counts[key_id] = count
+    if len(counts) > weights.bridge_roads:
+        counts = dict(sorted(counts.items(), key=lambda entry: (entry[1], entry[0]))[: weights.bridge_roads])
+    for key_id, count in counts.items():
+        mentioning = mentions.mentions_of(key_id) if weights.mention_links else ()
+        if len(mentioning) > 10 * weights.key_ceiling:
             continue
-        ways = {
+        targets = {
             link.memory_id: (1.0 if link.position == 0 else weights.not_about) * link.weight for link in graph.active_members(key_id, scope)
         }
         for memory_id in mentioning:
-            if memory_id not in ways and graph.in_scope(memory_id, scope):
-                ways[memory_id] = weights.not_about
-        if not bridgeable(len(ways), active, weights):
+            if memory_id not in targets and graph.in_scope(memory_id, scope):
+                targets[memory_id] = weights.not_about
+        if not bridgeable(len(targets), active, weights):
             continue
-        strength = score / count**weights.bridge_specificity * (weights.key_in_query if key_id in query_keys else 1.0)
-        for target, way in ways.items():
-            if target != hit:
-                yield Crossing(hit, key_id, target, strength * way)
-    for target in graph.neighbours(hit):
-        if target != hit and graph.in_scope(target, scope):
-            yield Crossing(hit, None, target, score)
+        targets.pop(hit, None)
+        repeated = weights.key_in_query if key_id in query_keys else 1.0
+        yield Road(hit, key_id, score, count, repeated, score / count**weights.bridge_specificity * repeated, targets)
+    related = {target: 1.0 for target in graph.neighbours(hit) if target != hit and graph.in_scope(target, scope)}
+    if related:
+        yield Road(hit, None, score, 1, 1.0, score, related)
 
 
 def best_bridges(
-    ways: Collection[Crossing], coverage: Coverage, cosines: Mapping[str, float], weights: Weights
+    ways: Iterable[Road], coverage: Coverage, cosines: Mapping[str, float], weights: Weights
 ) -> dict[str, Bridge]:
     """Per target its best bridge. ``coverage`` must know all hits and targets; a target without a cosine counts 0 for it."""
-    best: dict[str, Bridge] = {}
-    for way in ways:
-        text = weights.bridge_base + coverage.residual(way.target, way.hit) + weights.bridge_sentence * cosines.get(way.target, 0.0)
-        value = way.strength * text
-        before = best.get(way.target)
-        if before is None or value > before.value:
-            best[way.target] = Bridge(way, value)
-    return best
+    best: dict[str, tuple[float, Road]] = {}
+    base, sentence = weights.bridge_base, weights.bridge_sentence
+    for road in ways:
+        residual = coverage.residuals(road.hit)
+        strength = road.strength
+        for target, link in road.targets.items():
+            value = strength * link * (base + residual(target) + sentence * cosines.get(target, 0.0))
+            before = best.get(target)
+            if before is None or value > before[0]:
+                best[target] = (value, road)
+    return {target: Bridge(road, target, value) for target, (value, road) in best.items()}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from keymem_daemon.core.graph import Graph
@@ -62,30 +63,47 @@ def of_named(graph: Graph, mentions: Mentions, scores: Mapping[str, float], name
     if not names:
         return dict(scores)
     links = {m: [link for key_id in names if (link := graph.link(key_id, m)) is not None] for m in scores}
-    theirs = {memory_id for key_id in names for memory_id in mentions.mentions_of(key_id)}
+    theirs = [mentions.mentions_of(key_id) for key_id in names]
     about = {m for m, found in links.items() if any(link.position == 0 for link in found)}
     only_mentioned = weights.not_about_named if about else 1.0
     return {
-        m: value * (1.0 if m in about else only_mentioned) * (1.0 if links[m] or m in theirs else weights.not_of_named)
+        m: value * (1.0 if m in about else only_mentioned) * (1.0 if links[m] or any(m in ids for ids in theirs) else weights.not_of_named)
         for m, value in scores.items()
     }
 
 
-def with_neighbours(
+@dataclass(frozen=True, slots=True)
+class Gift:
+    """What a memory has from the one saved right before or after it."""
+
+    giver: str
+    amount: float
+
+
+def neighbour_gifts(
     graph: Graph, neighbours: Callable[[str], Iterable[str]], scores: Mapping[str, float], scope: Scope, weights: Weights
-) -> dict[str, float]:
-    """Scores with a share of each good memory's handed to those saved right before and after it under one of its keys."""
-    gained: dict[str, float] = {}
+) -> dict[str, Gift]:
+    """The share that each good memory hands to those saved right before and after it under one of its keys; each keeps its best."""
+    gifts: dict[str, Gift] = {}
     for memory_id in top(scores, weights.neighbour_pool):
-        keys = frozenset(graph.key_ids_of(memory_id))
-        gain = scores[memory_id] * weights.neighbour
+        amount = scores[memory_id] * weights.neighbour
+        created_at = graph.memories[memory_id].created_at
         for other in neighbours(memory_id):
-            if gain <= gained.get(other, 0.0) or not graph.in_scope(other, scope):
+            before = gifts.get(other)
+            if amount <= 0.0 or (before is not None and amount <= before.amount) or not graph.in_scope(other, scope):
                 continue
-            close = abs(graph.memories[other].created_at - graph.memories[memory_id].created_at) <= weights.neighbour_seconds
-            if close and not keys.isdisjoint(graph.key_ids_of(other)):
-                gained[other] = gain
-    return {m: scores.get(m, 0.0) + gained.get(m, 0.0) for m in {*scores, *gained}}
+            close = abs(graph.memories[other].created_at - created_at) <= weights.neighbour_seconds
+            if close and any(graph.link(key_id, other) is not None for key_id in graph.key_ids_of(memory_id)):
+                gifts[other] = Gift(memory_id, amount)
+    return gifts
+
+
+def with_gifts(scores: Mapping[str, float], gifts: Mapping[str, Gift]) -> dict[str, float]:
+    """Scores and what their neighbours gave."""
+    total = dict(scores)
+    for memory_id, gift in gifts.items():
+        total[memory_id] = total.get(memory_id, 0.0) + gift.amount
+    return total
 
 
 def unseen_idf(documents: int) -> float:
@@ -94,26 +112,38 @@ def unseen_idf(documents: int) -> float:
 
 
 class Coverage:
-    """Which query terms each memory has, as shares of the query's IDF mass."""
+    """Which query terms each memory has, as shares of the query's IDF mass.
 
-    def __init__(self, idf: Mapping[str, float], unseen: float, matches: Callable[[list[str]], list[set[str]]]) -> None:
-        """Take the ``idf`` of the query's own terms in the scope, 0 for a term that no memory has, and ask ``matches`` of the index.
+    A set of terms is a number, one bit a term, and the share of every set that turned up is computed once.
+    """
 
-        ``unseen`` is the mass of those terms, had each the IDF of a term in no document.
+    def __init__(self, idf: Mapping[str, float], unseen: float, masks: Callable[[list[str]], list[int]]) -> None:
+        """Take the ``idf`` of the query's own terms in the scope, 0 for a term that no memory has, and ask ``masks`` of the index.
+
+        ``masks`` says for each memory which of the terms it has: bit n stands for the nth term of ``idf``. ``unseen`` is the mass
+        of those terms that no memory has, had each the IDF of a term in no document.
         """
         self._idf = idf
+        self._terms = tuple(idf)
         self._mass = sum(idf.values())
         self._whole_mass = self._mass + unseen
-        self._matches = matches
-        self._known: dict[str, set[str]] = {}
+        self._masks = masks
+        self._known: dict[str, int] = {}
+        self._shares: dict[int, float] = {0: 0.0}
 
     def load(self, memory_ids: Iterable[str]) -> None:
         """See to it that these memories can be asked about."""
         missing = [memory_id for memory_id in dict.fromkeys(memory_ids) if memory_id not in self._known]
-        self._known.update(zip(missing, self._matches(missing), strict=True))
+        if missing:
+            self._known.update(zip(missing, self._masks(missing), strict=True))
 
     def terms(self, memory_id: str) -> set[str]:
         """The query terms that the memory has."""
+        mask = self._known[memory_id]
+        return {term for place, term in enumerate(self._terms) if mask >> place & 1}
+
+    def mask(self, memory_id: str) -> int:
+        """The same as a set of bits, for `overlap`."""
         return self._known[memory_id]
 
     def share(self, terms: Iterable[str]) -> float:
@@ -126,10 +156,27 @@ class Coverage:
 
     def residual(self, memory_id: str, given: str) -> float:
         """The share that ``given`` leaves open and this memory has."""
-        return self.share(self._known[memory_id] - self._known[given])
+        return self._share_of(self._known[memory_id] & ~self._known[given])
 
-    def overlap(self, memory_id: str, covered: set[str]) -> float:
-        """The share of what this memory covers that is covered already."""
+    def residuals(self, given: str) -> Callable[[str], float]:
+        """`residual` of one memory after the other, given the same."""
+        known, shares, share_of, rest = self._known, self._shares, self._share_of, ~self._known[given]
+
+        def residual(memory_id: str) -> float:
+            mask = known[memory_id] & rest
+            share = shares.get(mask)
+            return share_of(mask) if share is None else share
+
+        return residual
+
+    def overlap(self, memory_id: str, covered: int) -> float:
+        """The share of what this memory covers that is covered already; ``covered`` is a set of bits as from `mask`."""
         own = self._known[memory_id]
-        mass = sum(self._idf[term] for term in own)
-        return sum(self._idf[term] for term in own & covered) / mass if mass else 0.0
+        mass = self._share_of(own)
+        return self._share_of(own & covered) / mass if mass else 0.0
+
+    def _share_of(self, mask: int) -> float:
+        share = self._shares.get(mask)
+        if share is None:
+            share = self._shares[mask] = self.share(term for place, term in enumerate(self._terms) if mask >> place & 1)
+        return share

@@ -17,13 +17,13 @@ def selected(scores: Mapping[str, float], coverage: Coverage, limit: int, weight
     """Up to ``limit`` memories with their lowered scores, best first; ties by id. ``coverage`` must know the best 4 × selected."""
     pool = top(scores, 4 * weights.selected)
     coverage.load(pool)
-    covered: set[str] = set()
+    covered = 0
     chosen: list[tuple[str, float]] = []
     while pool and len(chosen) < min(limit, weights.selected):
         lowered = {m: scores[m] * (1 - weights.overlap_penalty * coverage.overlap(m, covered)) for m in pool}
         best = top(lowered, 1)[0]
         chosen.append((best, lowered[best]))
-        covered |= coverage.terms(best)
+        covered |= coverage.mask(best)
         pool.remove(best)
     if len(chosen) < limit:
         taken = {memory_id for memory_id, _ in chosen}

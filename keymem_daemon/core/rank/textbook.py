@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from keymem_daemon.core.graph import Graph
@@ -18,9 +19,21 @@ EXPANDED: Final = 10
 MEMBERS: Final = 200
 
 
-def fused(graph: Graph, lexical: Mapping[str, float], keys: Mapping[str, float], scope: Scope, hops: int) -> dict[str, float]:
-    """Scores of the memories found and of those reached from the best ten within ``hops`` − 1 further steps."""
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How expansion reached a memory: from ``parent`` with its score, over ``key_id``."""
+
+    parent: str
+    key_id: str
+    score: float
+
+
+def fused(
+    graph: Graph, lexical: Mapping[str, float], keys: Mapping[str, float], scope: Scope, hops: int
+) -> tuple[dict[str, float], dict[str, Step]]:
+    """Scores of the memories found and of those reached from the best ten within ``hops`` − 1 further steps, and these steps."""
     scores: dict[str, float] = {}
+    steps: dict[str, Step] = {}
     for signal in (lexical, keys):
         for rank, memory_id in enumerate(top(signal, len(signal)), start=1):
             scores[memory_id] = scores.get(memory_id, 0.0) + 1 / (RANK_CONSTANT + rank)
@@ -33,9 +46,11 @@ def fused(graph: Graph, lexical: Mapping[str, float], keys: Mapping[str, float],
                 if graph.memory_count(key_id, scope) > MEMBERS:
                     continue
                 for link in graph.active_members(key_id, scope):
-                    if link.memory_id not in seen:
-                        reached[link.memory_id] = max(reached.get(link.memory_id, 0.0), HOP_FACTOR * scores[parent])
+                    value = HOP_FACTOR * scores[parent]
+                    if link.memory_id not in seen and value > reached.get(link.memory_id, 0.0):
+                        reached[link.memory_id] = value
+                        steps[link.memory_id] = Step(parent, key_id, scores[parent])
         scores.update(reached)
         seen.update(reached)
         frontier = top(reached, EXPANDED)
-    return {m: s for m, s in scores.items() if graph.in_scope(m, scope)}
+    return {m: s for m, s in scores.items() if graph.in_scope(m, scope)}, steps

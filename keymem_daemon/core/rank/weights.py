@@ -35,6 +35,9 @@ class Weights:
     # 2.0 and, below, 0.25 instead of 1.5 and 0.2: with neighbours in the first stage HotpotQA needs more of the second hop (+ 0.015).
     bridge: float = 2.0
     bridge_hits: int = 3
+    # Keys of a hit that are crossed: a memory has at most 32 of its own, but a long text may mention hundreds. A bound on the
+    # cost; no question of the dev sets comes near it.
+    bridge_roads: int = 96
     # The power of IDF(k): its square root instead of itself gives HotpotQA 0.01 of R@5 and 0.01 of MRR.
     bridge_specificity: float = 0.5
     bridge_base: float = 0.05
