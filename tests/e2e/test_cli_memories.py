@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,26 @@ def test_explain_shows_how_each_key_was_found(directory: Path) -> None:
     shown = succeeds(directory, "recall", "otters", "--explain")
     assert "concept 1.000" in shown
     assert "searched" in shown
+
+
+def test_explain_shows_what_the_score_is_made_of_and_the_way_that_led_there(directory: Path) -> None:
+    first = saved(directory, "Hedgehogs curl up in the leaf pile.", "-k", "hedgehogs", "-k", "leaf pile")
+    second = saved(directory, "The leaf pile is behind the old shed.", "-k", "leaf pile", "-k", "shed")
+    preview = succeeds(directory, "recall", "hedgehogs", "--explain")
+    assert "way: hedgehogs (concept) → “Hedgehogs curl up in the leaf pile.”" in preview
+    (line,) = [line for line in preview.splitlines() if line.strip().startswith("score ")]
+    assert "× depth 0.900 × freshness" in line
+    direct = succeeds(directory, "recall", "hedgehogs", "--direct", "--explain", "--top-k", "2")
+    assert f"{second} · " in direct
+    assert "→ leaf pile → “The leaf pile is behind the old shed.”" in direct
+    assert "over leaf pile" in direct
+    found = json_of(directory, "recall", "hedgehogs", "--direct", "--explain", "--hops", "3")
+    assert {first, second} <= {memory["id"] for memory in found["memories"]}
+    for memory in found["memories"]:
+        why = memory["why"]
+        total = sum(part["amount"] for part in why["contributions"])
+        assert abs(total * prod(factor["value"] for factor in why["factors"]) - memory["score"]) < 1e-6
+    assert "--direct" in fails(directory, "recall", "hedgehogs", "--hops", "3", code=64)
 
 
 def test_forgetting_needs_a_yes_where_nobody_can_be_asked(directory: Path) -> None:
