@@ -122,17 +122,18 @@ def test_explain_shows_how_each_key_was_found(directory: Path) -> None:
 
 
 def test_explain_shows_what_the_score_is_made_of_and_the_way_that_led_there(directory: Path) -> None:
-    first = saved(directory, "Hedgehogs curl up in the leaf pile.", "-k", "hedgehogs", "-k", "leaf pile")
-    second = saved(directory, "The leaf pile is behind the old shed.", "-k", "leaf pile", "-k", "shed")
-    preview = succeeds(directory, "recall", "hedgehogs", "--explain")
+    here = ("--namespace", "hedge")
+    first = saved(directory, "Hedgehogs curl up in the leaf pile.", "-k", "hedgehogs", "-k", "leaf pile", *here)
+    second = saved(directory, "The leaf pile is behind the old shed.", "-k", "leaf pile", "-k", "shed", *here)
+    preview = succeeds(directory, "recall", "hedgehogs", "--explain", *here)
     assert "way: hedgehogs (concept) → “Hedgehogs curl up in the leaf pile.”" in preview
     (line,) = [line for line in preview.splitlines() if line.strip().startswith("score ")]
     assert "× depth 0.900 × freshness" in line
-    direct = succeeds(directory, "recall", "hedgehogs", "--direct", "--explain", "--top-k", "2")
+    direct = succeeds(directory, "recall", "hedgehogs", "--direct", "--explain", *here)
     assert f"{second} · " in direct
     assert "→ leaf pile → “The leaf pile is behind the old shed.”" in direct
     assert "over leaf pile" in direct
-    found = json_of(directory, "recall", "hedgehogs", "--direct", "--explain", "--hops", "3")
+    found = json_of(directory, "recall", "hedgehogs", "--direct", "--explain", "--hops", "3", *here)
     assert {first, second} <= {memory["id"] for memory in found["memories"]}
     for memory in found["memories"]:
         why = memory["why"]
