@@ -60,6 +60,10 @@ NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The parameter of a method that the Mcp-Name header repeats (revision 2026-07-28)."""
 
 ENVELOPE_REVISION = "2026-07-28"
+LIST_CHANGES = ("toolsListChanged", "promptsListChanged", "resourcesListChanged")
+"""What a subscription can ask for that any server of ours acknowledges as it stands."""
+
+META_SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 META_REVISION = "io.modelcontextprotocol/protocolVersion"
 META_CLIENT = "io.modelcontextprotocol/clientInfo"
 CLIENT_WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-+"
@@ -226,6 +230,20 @@ class Bridge:
         if again and message.get("method") == ACKNOWLEDGED:
             return None, False
         return _line(message, data), False
+
+    def acknowledgement(self, call: Call) -> bytes | None:
+        """Return the line that acknowledges a subscription before there is a daemon, or None when only that can judge it.
+
+        Claude Code lists no tools before it has this line. The daemon's own is passed over when the stream is opened.
+        """
+        asked = (json.loads(call.body).get("params") or {}).get("notifications")
+        if not self.is_open(call) or call.revision != ENVELOPE_REVISION or not isinstance(asked, dict):
+            return None
+        if not all(name in LIST_CHANGES and isinstance(wanted, bool) for name, wanted in asked.items()):
+            return None
+        granted = {name: True for name, wanted in asked.items() if wanted}
+        params = {"_meta": {META_SUBSCRIPTION: call.id}, "notifications": granted}
+        return _line({"jsonrpc": "2.0", "method": ACKNOWLEDGED, "params": params}, None)
 
     def from_record(self, call: Call, record: Record) -> bytes | None:
         """Return the line that answers a handshake request without a daemon, or None when only a daemon can."""

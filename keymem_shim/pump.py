@@ -221,16 +221,24 @@ class Pump:
             self._carry(call, arrived)
 
     def _listen(self, call: Call) -> None:
-        """Relay a subscription, opened again with each new daemon, until it ends or is cancelled."""
+        """Relay a subscription, opened again with each new daemon, until it ends or is cancelled.
+
+        Where there is no daemon yet it is acknowledged here: it is part of the handshake, and the client waits for it.
+        """
         arrived = time.monotonic()
-        again = False
+        again = acknowledged = False
+        if self._link.settled(FIRST_LOOK_S) is None:
+            with self._changed:
+                line = self._bridge.acknowledgement(call)
+                self._output.put(line)
+            acknowledged = line is not None
         while self._is_open(call):
             found = self._link.wait_idle("") if again else self._link.wait(arrived)
             if isinstance(found, Gone):
                 self._fail(call, UNAVAILABLE, self._without_daemon(found))
                 return
             try:
-                if self._stream(call, found, again=again):
+                if self._stream(call, found, again=again or acknowledged):
                     return
             except OSError:
                 self._link.suspect(found)

@@ -89,6 +89,34 @@ def test_the_record_and_the_daemon_describe_the_same_server(shim: Start, data: P
     assert [live.ask(*request)["result"] for request in requests] == from_record
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"toolsListChanged": True, "promptsListChanged": True},
+        {"resourcesListChanged": True, "toolsListChanged": False},
+    ],
+)
+def test_a_subscription_is_acknowledged_before_there_is_a_daemon_as_that_would_do_it(
+    shim: Start, data: Path, asked: dict[str, bool]
+) -> None:
+    # Claude Code asks for the tools only when it has the acknowledgement, and sends its first request after about two seconds.
+    request = ("subscriptions/listen", {"notifications": asked, "_meta": envelope()})
+    early = shim(KEYMEM_DAEMON_AUTOSTART="false")
+    early.send(*request)
+    from_shim = early.line()
+    assert shim_session.daemon_pid(data) is None
+    live = shim()
+    live.ask("tools/call", {"name": "recall", "arguments": {"query": "x"}, "_meta": envelope()})
+    ident = live.send(*request)
+    from_daemon = live.line()
+    assert from_daemon["params"]["_meta"].popitem()[1] == ident
+    assert from_shim["params"]["_meta"].popitem()[1] == 1
+    assert from_shim == from_daemon
+    live.notify("notifications/cancelled", {"requestId": ident})
+    assert live.ask("tools/list", {"_meta": envelope()})["result"]
+
+
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_the_official_client_works_through_the_shim(data: Path, mode: Literal["legacy", "auto"]) -> None:
     async def drive() -> None:

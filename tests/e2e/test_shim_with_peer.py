@@ -196,6 +196,7 @@ def test_a_subscription_survives_the_daemon_and_ends_when_cancelled(shim: Start,
     meta = {"_meta": envelope()}
     ident = session.send("subscriptions/listen", {"notifications": {"toolsListChanged": True}, **meta})
     assert session.line()["method"] == "notifications/subscriptions/acknowledged"
+    eventually(lambda: sum(entry.get("mcp-method") == "subscriptions/listen" for entry in seen(data)) == 1)
     session.ask("tools/call", {"name": "die", "arguments": {"mark": "m"}, **meta})
     eventually(lambda: sum(entry.get("mcp-method") == "subscriptions/listen" for entry in seen(data)) >= 2)
     session.notify("notifications/cancelled", {"requestId": ident})

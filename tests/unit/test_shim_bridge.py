@@ -284,6 +284,48 @@ def test_a_replayed_handshake_has_a_private_id_and_no_answer_for_the_client(brid
     assert bridge.settle(call, 200, answer) is None
 
 
+@pytest.mark.parametrize(
+    ("asked", "granted"),
+    [
+        ({}, {}),
+        ({"toolsListChanged": True, "promptsListChanged": False}, {"toolsListChanged": True}),
+        ({"resourceSubscriptions": ["a"]}, None),
+        ({"toolsListChanged": "yes"}, None),
+        ({"toolsListChanged": True, "somethingNew": True}, None),
+        (5, None),
+        (None, None),
+    ],
+)
+def test_a_subscription_to_lists_is_acknowledged_without_a_daemon_and_anything_else_is_not(
+    bridge: Bridge, asked: object, granted: object
+) -> None:
+    call = accept(bridge, line("subscriptions/listen", "l:0", _meta=ENVELOPE, notifications=asked))
+    said = bridge.acknowledgement(call)
+    if granted is None:
+        assert said is None
+        return
+    assert said is not None
+    assert json.loads(said) == {
+        "jsonrpc": "2.0",
+        "method": "notifications/subscriptions/acknowledged",
+        "params": {"_meta": {"io.modelcontextprotocol/subscriptionId": "l:0"}, "notifications": granted},
+    }
+    assert bridge.is_open(call)
+
+
+def test_only_a_subscription_that_is_open_and_of_its_revision_is_acknowledged(bridge: Bridge) -> None:
+    assert bridge.acknowledgement(accept(bridge, line("subscriptions/listen", 1, notifications={}))) is None
+    assert (
+        bridge.acknowledgement(
+            accept(bridge, b'{"jsonrpc":"2.0","id":2,"method":"subscriptions/listen","params":null}')
+        )
+        is None
+    )
+    call = accept(bridge, line("subscriptions/listen", 3, _meta=ENVELOPE, notifications={}))
+    bridge.fail(call, -1, "x")
+    assert bridge.acknowledgement(call) is None
+
+
 def test_a_reopened_subscription_does_not_repeat_its_acknowledgement(bridge: Bridge) -> None:
     call = accept(bridge, line("subscriptions/listen", 3, _meta=ENVELOPE))
     acknowledged = b'{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{}}'
