@@ -7,6 +7,7 @@ then: without sentences to judge by that is nothing, rather than a guess.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from keymem_daemon.core.errors import InvalidArgument
@@ -73,7 +74,8 @@ async def _found(engine: Engine, prompt: str, session_id: str | None, scope: Sco
         return []  # without vectors there is no evidence to judge by
     pool = top(found.scores, CANDIDATES)
     cosines = await sentence_cosines(engine, pool, found.signals.direction, deadline)
-    grounds = query_grounds(engine, found.signals, scope)
+    # What is pushed needs firmer ground than what is asked for: words near in meaning do not count as covered.
+    grounds = query_grounds(engine, replace(found.signals, near={}), scope)
     grounds.load(pool)
     relevance = {m: grounds.evidence(m, cosines.get(m, 0.0), weights) for m in pool if engine.graph.in_scope(m, scope)}
     memories: list[Result] = []

@@ -90,6 +90,7 @@ def test_a_side_without_memories_changes_nothing() -> None:
 
 async def roofs(engine: Engine) -> str:
     """Saved and read in full: one side of which much is said in the question's own words, and one of which little is: its memory."""
+    await engine.light.load()
     await saved(engine, "The newer roof of the cottage was laid in 2021.", "cottage", "roof")
     barn = await saved(
         engine, "Two summers ago a carpenter from the village came with his son and put slates onto it, paid in apples and hay.", "barn", "slates"

@@ -63,6 +63,17 @@ def test_a_prompt_about_something_else_gets_nothing(prompt: str) -> None:
     play(scene, encoder=BuiltinEncoder())
 
 
+def test_a_question_about_a_stranger_gets_nothing_of_those_who_are_known() -> None:
+    async def scene(engine: Engine) -> None:
+        await engine.light.load()
+        known = await saved(engine, "Melanie paints sunsets at the lake every summer.", "Melanie", "painting", "lake", key_types={"Melanie": "name"})
+        asked = "Does {} paint sunsets at the lake every summer?"
+        assert [m["id"] for m in (await inject(engine, caller(), asked.format("Melanie"), "s"))["memories"]] == [known]
+        assert (await inject(engine, caller(), asked.format("Melinda"), "another"))["memories"] == []
+
+    play(scene, encoder=BuiltinEncoder())
+
+
 def test_without_vectors_there_is_no_evidence_and_nothing_is_added() -> None:
     async def scene() -> None:
         async with opened(encoder=BuiltinEncoder(), background=False) as engine:

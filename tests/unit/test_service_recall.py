@@ -103,6 +103,7 @@ def test_after_a_miss_the_first_nearest_key_leads_to_the_memory_that_came_closes
     question = "What opens the place where common credentials live?"
 
     async def scene(engine: Engine) -> None:
+        await engine.light.load()
         vault = await saved(engine, "Shared logins are in Burrow, which opens with a hardware key.", "Burrow", "shared logins", "hardware key")
         await saved(engine, "The place for invoices is the grey folder.", "invoices", "folder")
         for number in range(30):
@@ -122,6 +123,7 @@ def test_after_a_miss_the_first_nearest_key_leads_to_the_memory_that_came_closes
 
 def test_a_key_of_stop_words_answers_only_those_who_say_nothing_else() -> None:
     async def scene(engine: Engine) -> None:
+        await engine.light.load()
         film = await saved(engine, "A thriller by Stephen King about a clown", "It", key_types={"It": "proper_noun"})
         assert (await recall(engine, caller(), "It"))["memories"][0]["id"] == film
         prompt = "There is an off-by-one error in the pagination, please fix it"
