@@ -66,3 +66,5 @@ def test_use_keeps_weights_and_aliases_within_their_bounds_and_direct_retrieval_
     assert outcome.bounded
     assert outcome.reads > 0
     assert outcome.gains()["R@5, untouched questions"].mean >= -0.01
+    assert outcome.gains()["hit@1 of recall, untouched questions"].mean >= -0.03
+    assert outcome.gains()["hit@1 of recall, repeated needs"].mean >= 0
