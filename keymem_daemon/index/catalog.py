@@ -27,7 +27,7 @@ from keymem_daemon.core.text import fold
 from keymem_daemon.index.directory import KeyDirectory
 from keymem_daemon.index.lexical import LexicalIndex
 from keymem_daemon.index.mentions import MentionIndex
-from keymem_daemon.index.nearwords import NearWords
+from keymem_daemon.index.nearest import NearestCache
 from keymem_daemon.index.sentences import sentences
 from keymem_daemon.index.sequence import SaveSequence
 from keymem_daemon.index.tokens import Tokenizer
@@ -51,7 +51,8 @@ class Catalog:
         self.sequence = SaveSequence()
         self.keys = VectorIndex(key_dimensions)
         self.words = WordVectors(word_dimensions)
-        self.near_words = NearWords(self.words)
+        self.near_words = NearestCache(self.words)
+        self.near_keys = NearestCache(self.keys)
         self._indexed: dict[str, int] = {}
         self._surfaces: dict[str, tuple[str, ...]] = {}
         self._wanted_keys: dict[str, str] = {}

@@ -91,8 +91,9 @@ async def recall(
     if not count:
         return {**result, "status": "empty_namespace", "nearest_keys": [], "next_step": _EMPTY}
     deadline = engine.deadline()
-    asked = await read_query(engine, question, scope, weights, deadline)
-    said = asked if not utterance or utterance == question else await read_query(engine, utterance, scope, weights, deadline)
+    # What was said first: it is the longer one, and has most of what was asked in it.
+    said = await read_query(engine, utterance or question, scope, weights, deadline)
+    asked = said if not utterance or utterance == question else await read_query(engine, question, scope, weights, deadline)
     stage = await first_stage(engine, said, scope, weights, deadline)
     result["semantic"] = said.semantic
     scored = {m: value * ranking_factor(graph.memories[m], now, engine.settings.half_lives) for m, value in stage.scores.items()}

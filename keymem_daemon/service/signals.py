@@ -102,14 +102,15 @@ async def read_query(engine: Engine, query: str, scope: Scope, weights: Weights,
     }
     vectors = await due.within("query vectors", lambda: _vectors(engine, [text, *(word.surface for word in words)]))
     # The keys may live in another space than the sentences and words.
-    key_vectors = await due.within("query vectors", lambda: _key_vectors(engine, phrases if engine.profile.per_token else [text]))
+    asked = phrases if engine.profile.per_token else [text]
+    key_vectors = await due.within("query vectors", lambda: _key_vectors(engine, asked))
     near: dict[str, dict[str, float]] = {}
     if vectors is not None and len(vectors) > 1:
         near = {word.term: row for word, row in zip(words, _near(engine, words, vectors[1:], scope, weights), strict=True) if row}
     weighted = {token.term: 1.0 for token in tokens}
     for term, worth in _best_of(near.values()).items():
         weighted.setdefault(term, weights.expansion * worth)
-    meant, almost = ({}, {}) if key_vectors is None else _meant(engine, key_vectors, scope, weights)
+    meant, almost = ({}, {}) if key_vectors is None else _meant(engine, asked, key_vectors, scope, weights)
     return Signals(text, tokens, weighted, near, named, meant, almost, None if vectors is None else vectors[0])
 
 
@@ -138,7 +139,7 @@ def _near(engine: Engine, words: Sequence[QueryToken], vectors: Matrix, scope: S
     def in_scope(word: str) -> bool:
         return catalog.lexical.in_scope(catalog.term_of(word), scope)
 
-    rows = catalog.near_words.expand([word.surface for word in words], vectors, weights.expansion_words, floor, in_scope)
+    rows = catalog.near_words.search([word.surface for word in words], vectors, weights.expansion_words, floor, in_scope)
     return [_best_of({catalog.term_of(word): (cosine - floor) / (1 - floor)} for word, cosine in row if cosine > floor) for row in rows]
 
 
@@ -150,7 +151,7 @@ def _best_of(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return best
 
 
-def _meant(engine: Engine, vectors: Matrix, scope: Scope, weights: Weights) -> tuple[dict[str, float], dict[str, float]]:
+def _meant(engine: Engine, asked: Sequence[str], vectors: Matrix, scope: Scope, weights: Weights) -> tuple[dict[str, float], dict[str, float]]:
     """Concept keys of the scope near the query: those at the recall threshold, and those that learning may still confirm."""
     threshold = engine.profile.key_recall
     floor = min(threshold, engine.settings.autokey_confirm_floor)
@@ -163,7 +164,7 @@ def _meant(engine: Engine, vectors: Matrix, scope: Scope, weights: Weights) -> t
         key_id = graph.key_id_of_folded(surface)
         return key_id is not None and graph.keys[key_id].key_type == "concept" and graph.memory_count(key_id, scope) > 0
 
-    for row in engine.catalog.keys.search(vectors, SEMANTIC_CANDIDATES, floor, reachable):
+    for row in engine.catalog.near_keys.search(asked, vectors, SEMANTIC_CANDIDATES, floor, reachable):
         taken = 0
         for surface, cosine in row:
             key_id = graph.key_id_of_folded(surface)

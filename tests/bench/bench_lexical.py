@@ -92,7 +92,7 @@ def _vectors(count: int) -> str:
         words.upsert(f"w{number}", row)
         keys.upsert(f"k{number}", row)
     queries = rows[:12] + 0.02 * rows[12:24]
-    expand = _median_us(words.expand, [queries] * 15)
+    expand = _median_us(words.search, [queries] * 15)
     search = _median_us(lambda asked: keys.search(asked, 3, 0.5), [queries] * 15)
     upsert = _median_us(lambda number: keys.upsert(f"new{number}", rows[number]), range(200))
     return f"| {count:,} | {upsert:.0f} | {search / 1e3:.1f} | {expand / 1e3:.1f} |"

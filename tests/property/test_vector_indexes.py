@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keymem_daemon.index.nearwords import NEAR_KEPT, NearWords
+from keymem_daemon.index.nearest import NEAR_KEPT, NearestCache
 from keymem_daemon.index.vectors import Matrix, VectorIndex, WordVectors
 
 DIMENSIONS = 16
@@ -79,7 +79,7 @@ def test_word_vectors_that_lived_equal_those_built_anew(history: History) -> Non
     final = _final(history)
     rebuilt.upsert_many({name: _vector(seed) for name, seed in final.items()})
     queries = np.stack([_vector(seed) for seed in range(3)])
-    assert _rounded(live.expand(queries, 5, 0.2)) == _rounded(rebuilt.expand(queries, 5, 0.2))
+    assert _rounded(live.search(queries, 5, 0.2)) == _rounded(rebuilt.search(queries, 5, 0.2))
     assert live.missing(NAMES) == [name for name in NAMES if name not in final]
 
 
@@ -90,7 +90,7 @@ def test_word_cosines_are_within_half_a_hundredth_of_exact() -> None:
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     words = WordVectors(512)
     words.upsert_many({f"w{row}": vector for row, vector in enumerate(vectors)})
-    for row, found in enumerate(words.expand(vectors[:5], limit=3000, minimum=-1.0)):
+    for row, found in enumerate(words.search(vectors[:5], limit=3000, minimum=-1.0)):
         assert len(found) == 3000
         for name, cosine in found:
             assert cosine == pytest.approx(float(vectors[int(name[1:])] @ vectors[row]), abs=0.005)
@@ -100,10 +100,10 @@ def test_refused_words_do_not_take_the_place_of_others() -> None:
     words = WordVectors(DIMENSIONS)
     base = _vector(0)
     words.upsert_many({f"w{row:03}": base + 0.001 * row * _vector(row + 1) for row in range(500)})
-    accepted = words.expand(base, limit=8, minimum=0.5, accept=lambda word: int(word[1:]) % 100 == 99)
+    accepted = words.search(base, limit=8, minimum=0.5, accept=lambda word: int(word[1:]) % 100 == 99)
     assert {name for name, _ in accepted[0]} <= {"w099", "w199", "w299", "w399", "w499"}
     assert "w099" in {name for name, _ in accepted[0]}
-    everything = words.expand(base, limit=500, minimum=0.5)[0]
+    everything = words.search(base, limit=500, minimum=0.5)[0]
     assert accepted[0] == [pair for pair in everything if int(pair[0][1:]) % 100 == 99][:8]
 
 
@@ -147,20 +147,20 @@ def test_growth_moves_no_vector() -> None:
         words.upsert(f"n{number}", _vector(number))
     for number in (0, 63, 64, 300, 699):
         assert _rounded(index.search(_vector(number), 1)) == [[(f"n{number}", 1.0)]]
-        assert [name for name, _ in words.expand(_vector(number), 1)[0]] == [f"n{number}"]
+        assert [name for name, _ in words.search(_vector(number), 1)[0]] == [f"n{number}"]
         assert f"n{number}" in index
         assert f"n{number}" in words
     index.clear()
     words.clear()
     assert len(index) == len(words) == 0
-    assert words.expand(_vector(0)) == [[]]
+    assert words.search(_vector(0)) == [[]]
 
 
 def test_acceptance_looks_as_far_as_it_has_to() -> None:
     words = WordVectors(DIMENSIONS)
     base = _vector(0)
     words.upsert_many({f"w{row:04}": base for row in range(3000)})
-    found = words.expand(base, limit=2, accept=lambda word: word >= "w2990")[0]
+    found = words.search(base, limit=2, accept=lambda word: word >= "w2990")[0]
     assert [word for word, _ in found] == ["w2990", "w2991"]
 
 
@@ -174,7 +174,7 @@ def test_remembered_neighbours_are_what_the_vectors_would_say(
     script: list[tuple[str, int]], limit: int, minimum: float
 ) -> None:
     words = WordVectors(DIMENSIONS)
-    near = NearWords(words)
+    near = NearestCache(words)
     for step, number in script:
         if step == "put":
             words.upsert(f"w{number}", _vector(number % 7) + 0.3 * _vector(number))
@@ -186,7 +186,7 @@ def test_remembered_neighbours_are_what_the_vectors_would_say(
         def accept(word: str, number: int = number) -> bool:
             return int(word[1:]) % 2 == number % 2
 
-        assert near.expand(names, asked, limit, minimum, accept) == words.expand(asked, limit, minimum, accept)
+        assert near.search(names, asked, limit, minimum, accept) == words.search(asked, limit, minimum, accept)
 
 
 def test_beyond_the_neighbours_that_are_remembered_those_of_the_scope_are_still_found() -> None:
@@ -194,5 +194,5 @@ def test_beyond_the_neighbours_that_are_remembered_those_of_the_scope_are_still_
     base = _vector(0)
     words.upsert_many({f"w{row:04}": base for row in range(3 * NEAR_KEPT)})
     last = f"w{3 * NEAR_KEPT - 1:04}"
-    found = NearWords(words).expand(["q"], base.reshape(1, -1), 2, 0.5, lambda word: word == last)
+    found = NearestCache(words).search(["q"], base.reshape(1, -1), 2, 0.5, lambda word: word == last)
     assert [[word for word, _ in row] for row in found] == [[last]]
