@@ -27,7 +27,7 @@ from keymem_daemon.core.plurals import stem_key
 from keymem_daemon.core.profiles import Profile
 from keymem_daemon.core.text import fold, scripts, word_count
 
-__all__ = ["MARGIN", "Create", "MergeInto", "Neighbour", "crosses_scripts", "decide_merge", "merge_groups", "stem_key"]
+__all__ = ["MARGIN", "Create", "MergeInto", "Neighbour", "crosses_scripts", "decide_by_similarity", "decide_merge", "merge_groups", "stem_key"]
 
 MARGIN: Final = 0.10
 """Cosine by which the best candidate must lead the next one of its script. Source: the specification's 205 labelled pairs."""
@@ -78,7 +78,10 @@ def merge_groups(surface: str, lexicon: Lexicon) -> tuple[str, ...]:
 
 def crosses_scripts(a: str, b: str) -> bool:
     """Whether two surfaces have letters and share no script: the only case in which the builtin cosine may merge."""
-    ours, theirs = scripts(a), scripts(b)
+    return _apart(scripts(a), scripts(b))
+
+
+def _apart(ours: frozenset[str], theirs: frozenset[str]) -> bool:
     return bool(ours) and bool(theirs) and ours.isdisjoint(theirs)
 
 
@@ -117,7 +120,8 @@ def _across_scripts(
     mutual_nearest: Callable[[str], bool],
 ) -> MergeInto | Create:
     # A key that has a form in the surface's script already may owe its similarity to that form: not across scripts.
-    best = next((n for n in neighbours if all(crosses_scripts(surface, form) for form in n.surfaces)), None)
+    ours = scripts(surface)
+    best = next((n for n in neighbours if all(_apart(ours, scripts(form)) for form in n.surfaces)), None)
     if best is None:
         return Create()
     others = [neighbour for neighbour in neighbours if neighbour is not best]
@@ -190,7 +194,21 @@ def decide_merge(
         for neighbour in concepts:
             if group in _groups(neighbour, lexicon):
                 return MergeInto(neighbour.key_id, "lexicon")
+    return decide_by_similarity(surface, neighbours, profile, lexicon, lexicon_similarities, mutual_nearest)
+
+
+def decide_by_similarity(
+    surface: str,
+    neighbours: Sequence[Neighbour],
+    profile: Profile,
+    lexicon: Lexicon,
+    lexicon_similarities: Callable[[], Sequence[tuple[str, float]]],
+    mutual_nearest: Callable[[str], bool],
+) -> MergeInto | Create:
+    """As `decide_merge`, for a concept that is known to share neither spelling nor group with any key: the last step alone."""
     if profile.across_scripts_only:
         decision = _across_scripts(surface, neighbours, profile, lexicon, lexicon_similarities, mutual_nearest)
-        return _synonym(surface, concepts, profile, lexicon) if decision == Create() else decision
+        if decision != Create():
+            return decision
+        return _synonym(surface, [n for n in neighbours if n.key_type == "concept"], profile, lexicon)
     return _by_threshold(surface, neighbours, profile, lexicon)

@@ -203,10 +203,11 @@ class Engine:
         """Rules for deciding keys of a request with these surfaces, and the vectors of those that are new."""
         new = {folded: s for s in surfaces if self.graph.key_id_of_folded(folded := fold(s)) is None}
         vectors: dict[str, Matrix] = {}
+        crosses = self._crosses_scripts(tuple(new))
         if new:
             try:
                 vectors = dict(zip(new, await self.encoder.encode(list(new.values())), strict=True))
-                if not self._lexicon_ready.is_set() and self._crosses_scripts(tuple(new)):
+                if not self._lexicon_ready.is_set() and crosses:
                     self._lexicon_wanted = True
                     self._work.set()
                     await asyncio.wait_for(self._lexicon_ready.wait(), LEXICON_WAIT_S)
@@ -215,7 +216,10 @@ class Engine:
             except (KeymemError, OSError, ValueError, RuntimeError):
                 pass  # a write never waits for a model to be mended: keys stay apart and are embedded later
         lexicon = self._lexicon_vectors if self._lexicon_ready.is_set() else None
-        similarity = RequestSimilarity(self.catalog.keys, lexicon, vectors, self.profile.near - MARGIN)
+        # Where nothing can merge across scripts, synonyms are all that is looked for.
+        apart = self.profile.across_scripts_only and not crosses
+        minimum = self.profile.key_merge if apart else self.profile.near - MARGIN
+        similarity = RequestSimilarity(self.catalog.keys, lexicon, vectors, minimum)
         return KeyRules(self.profile, self.lexicon, similarity, self.new_id), vectors
 
     def within(self, rules: KeyRules, plan: Plan) -> KeyRules:

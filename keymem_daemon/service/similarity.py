@@ -54,9 +54,9 @@ class RequestSimilarity:
             key_id = self._key_of(name)
             if key_id is not None and cosine > best.get(key_id, -1.0):
                 best[key_id] = cosine
-        keys = self._graph.keys
+        keys = [(self._graph.keys[key_id], cosine) for key_id, cosine in best.items()]
         return sorted(
-            (Neighbour(i, keys[i].concept, keys[i].surfaces[1:], keys[i].key_type, cosine) for i, cosine in best.items()),
+            (Neighbour(key.id, key.concept, key.surfaces[1:], key.key_type, cosine) for key, cosine in keys),
             key=lambda neighbour: (-neighbour.similarity, neighbour.key_id),
         )
 

@@ -14,7 +14,7 @@ from keymem_daemon.core.changes import KeyAdded, KeyChanged, KeyRemoved, LinkSet
 from keymem_daemon.core.decide.limits import WantedKey
 from keymem_daemon.core.decide.plan import Plan
 from keymem_daemon.core.lexicon import Lexicon
-from keymem_daemon.core.merging import Create, MergeInto, Neighbour, decide_merge, merge_groups
+from keymem_daemon.core.merging import Create, MergeInto, Neighbour, decide_by_similarity, merge_groups
 from keymem_daemon.core.model import Key, Link
 from keymem_daemon.core.profiles import Profile
 
@@ -71,9 +71,9 @@ def resolve(plan: Plan, wanted: WantedKey, rules: KeyRules) -> tuple[str, tuple[
         grouped = next((k for g in merge_groups(wanted.surface, rules.lexicon) for k in concepts_in_group(plan, g)), None)
         if grouped is not None:
             return _joined(plan, grouped, wanted.surface), ()
-        match decide_merge(
+        # What spelling and groups can tell the graph's tables have told.
+        match decide_by_similarity(
             wanted.surface,
-            wanted.key_type,
             rules.similarity.neighbours(wanted.surface),
             rules.profile,
             rules.lexicon,

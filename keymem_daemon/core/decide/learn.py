@@ -12,7 +12,7 @@ from typing import Final, Literal
 from keymem_daemon.core.changes import KeyAdded, KeyChanged
 from keymem_daemon.core.decide.keys import KeyRules, concepts_in_group, tie
 from keymem_daemon.core.decide.plan import Plan
-from keymem_daemon.core.merging import MergeInto, decide_merge, merge_groups
+from keymem_daemon.core.merging import MergeInto, decide_by_similarity, merge_groups
 from keymem_daemon.core.model import AliasCandidate, Key, LearnedAlias
 from keymem_daemon.core.text import fold, usable_key, word_count
 
@@ -69,16 +69,15 @@ def _promote(
     if known and known[0] != key.id:
         tie(plan, memory_id, known[:1])
         return "key"
-    verdict = decide_merge(
+    verdict = decide_by_similarity(
         query,
-        "concept",
         rules.similarity.neighbours(query),
         rules.profile,
         rules.lexicon,
         lambda: rules.similarity.lexicon(query),
         lambda key_id: rules.similarity.mutual(query, key_id),
     )
-    merges_here = isinstance(verdict, MergeInto) and verdict.key_id == key.id
+    merges_here = bool(known) or (isinstance(verdict, MergeInto) and verdict.key_id == key.id)
     mergeable = merges_here or (not rules.profile.across_scripts_only and similarity >= rules.profile.alias_promotion)
     if mergeable and key.key_type == "concept":
         if len(key.learned) >= learning.max_aliases:
