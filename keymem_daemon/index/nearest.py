@@ -5,6 +5,7 @@ A cache over an index of vectors and nothing else: what it answers is what the i
 
 from __future__ import annotations
 
+from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
@@ -13,7 +14,7 @@ from keymem_daemon.index.vectors import Matrix
 
 Near = list[tuple[str, float]]
 
-TEXTS_KEPT: Final = 1_000
+TEXTS_KEPT: Final = 2_000
 NEAR_KEPT: Final = 128
 
 
@@ -33,12 +34,12 @@ class Searched(Protocol):
 
 
 class NearestCache:
-    """What is nearest to each of the latest 1,000 texts that were asked for, 128 at most of each."""
+    """What is nearest to each of the latest 2,000 texts that were asked for, 128 at most of each: 3 MB."""
 
     def __init__(self, index: Searched) -> None:
         self._index = index
         self._made_for: tuple[int, float] = (-1, 0.0)
-        self._kept: OrderedDict[str, Near] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[tuple[str, ...], array[float]]] = OrderedDict()
 
     def search(
         self, surfaces: Sequence[str], vectors: Matrix, limit: int, minimum: float, accept: Callable[[str], bool]
@@ -51,18 +52,20 @@ class NearestCache:
         missing = [place for place, surface in enumerate(surfaces) if surface not in self._kept]
         if missing:
             found = self._index.search(vectors[missing], NEAR_KEPT, minimum)
-            self._kept.update(zip((surfaces[place] for place in missing), found, strict=True))
+            for place, row in zip(missing, found, strict=True):
+                # Cosines are those of a float32 index, so that four bytes hold them as they are.
+                self._kept[surfaces[place]] = (tuple(name for name, _ in row), array("f", [cosine for _, cosine in row]))
         rows: list[Near] = []
         for surface, vector in zip(surfaces, vectors, strict=True):
-            near = self._kept[surface]
+            names, cosines = self._kept[surface]
             self._kept.move_to_end(surface)
             passed: Near = []
-            for pair in near:
+            for name, cosine in zip(names, cosines, strict=True):
                 if len(passed) == limit:
                     break
-                if accept(pair[0]):
-                    passed.append(pair)
-            if len(passed) < limit and len(near) == NEAR_KEPT:
+                if accept(name):
+                    passed.append((name, cosine))
+            if len(passed) < limit and len(names) == NEAR_KEPT:
                 # What lies beyond those that were kept may be in the scope.
                 passed = self._index.search(vector, limit, minimum, accept)[0]
             rows.append(passed)
