@@ -46,16 +46,6 @@ def _unit(vector: npt.ArrayLike, dimensions: int) -> Matrix:
     return row / np.float32(norm)
 
 
-def quantized(vectors: Matrix) -> tuple[npt.NDArray[np.int8], Matrix]:
-    """Unit vectors (n, d) in one byte a dimension, and per row what brings its length back to 1: cosines within 0.005 of exact.
-
-    The error that is left is one of direction alone.
-    """
-    peaks = np.abs(vectors).max(axis=1, keepdims=True)
-    codes = np.rint(vectors * (np.float32(_STEPS) / peaks))
-    return codes.astype(np.int8), np.float32(1.0) / np.linalg.norm(codes, axis=1).astype(np.float32)
-
-
 def _best(names: Sequence[str], cosines: Matrix, limit: int, minimum: float) -> list[tuple[str, float]]:
     """The best ``limit`` of one row of cosines that, rounded, reach ``minimum``: highest first, ties by name."""
     if limit <= 0:
@@ -232,9 +222,11 @@ class WordVectors:
                 self._codes, self._scales = codes, scales
             self._words.append(word)
             self._rows[word] = row
-        codes_row, scale = quantized(unit[None, :])
-        self._codes[row] = codes_row[0]
-        self._scales[row] = scale[0]
+        peak = np.float32(np.abs(unit).max())
+        codes_row = np.rint(unit * (np.float32(_STEPS) / peak))
+        self._codes[row] = codes_row
+        # Scaled so that the stored row has length 1 again: the error that is left is one of direction alone.
+        self._scales[row] = np.float32(1.0) / np.float32(np.linalg.norm(codes_row))
 
     def remove(self, word: str) -> bool:
         """Take ``word`` out; whether it was there."""

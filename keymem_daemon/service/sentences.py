@@ -15,19 +15,18 @@ import numpy.typing as npt
 
 from keymem_daemon.embed.batcher import MicroBatcher
 from keymem_daemon.index.catalog import Catalog
-from keymem_daemon.index.vectors import quantized
 from keymem_daemon.ports import Matrix
 
-ROWS_KEPT = 16_000
+ROWS_KEPT = 12_000
 
 
 class SentenceVectors:
-    """Matrices (sentences, dimensions) by memory, one byte a dimension, the latest 16,000 rows of them (8 MiB)."""
+    """Matrices (sentences, dimensions) by memory, float16, the latest 12,000 rows of them (12 MiB)."""
 
     def __init__(self, catalog: Catalog, encoder: MicroBatcher) -> None:
         self._catalog = catalog
         self._encoder = encoder
-        self._kept: OrderedDict[str, tuple[npt.NDArray[np.int8], Matrix]] = OrderedDict()
+        self._kept: OrderedDict[str, npt.NDArray[np.float16]] = OrderedDict()
         self._rows = 0
 
     async def load(self, memory_ids: Sequence[str], *, background: bool = False) -> None:
@@ -43,7 +42,7 @@ class SentenceVectors:
         flat = [text for memory_id in missing for text in texts[memory_id]]
         if not flat:
             return
-        vectors = await self._encoder.encode(flat, background=background)
+        vectors = (await self._encoder.encode(flat, background=background)).astype(np.float16)
         start = 0
         for memory_id in missing:
             stop = start + len(texts[memory_id])
@@ -62,23 +61,23 @@ class SentenceVectors:
         matrices = [self._kept[memory_id] for memory_id in known]
         for memory_id in known:
             self._kept.move_to_end(memory_id)
-        codes = np.concatenate([codes for codes, _ in matrices]).astype(np.float32)
-        rows = (codes @ query) * np.concatenate([scales for _, scales in matrices])
-        starts = np.cumsum([0, *(len(scales) for _, scales in matrices[:-1])])
+        rows = np.concatenate(matrices).astype(np.float32) @ query
+        starts = np.cumsum([0, *(len(matrix) for matrix in matrices[:-1])])
         best = np.maximum.reduceat(rows, starts)
         return {memory_id: max(0.0, float(cosine)) for memory_id, cosine in zip(known, best, strict=True)}
 
     def drop(self, memory_ids: Iterable[str]) -> None:
         """Forget these memories."""
         for memory_id in memory_ids:
-            kept = self._kept.pop(memory_id, None)
-            if kept is not None:
-                self._rows -= len(kept[1])
+            matrix = self._kept.pop(memory_id, None)
+            if matrix is not None:
+                self._rows -= len(matrix)
 
-    def _keep(self, memory_id: str, vectors: Matrix) -> None:
+    def _keep(self, memory_id: str, matrix: npt.NDArray[np.float16]) -> None:
         self.drop([memory_id])
-        self._kept[memory_id] = quantized(vectors)
-        self._rows += len(vectors)
+        # A copy: a slice would keep the whole batch alive.
+        self._kept[memory_id] = matrix.copy()
+        self._rows += len(matrix)
         while self._rows > ROWS_KEPT and len(self._kept) > 1:
-            _, (_, scales) = self._kept.popitem(last=False)
-            self._rows -= len(scales)
+            _, oldest = self._kept.popitem(last=False)
+            self._rows -= len(oldest)
