@@ -72,7 +72,7 @@ def main() -> None:
     started = time.monotonic()
     outcome = "error"
     try:
-        limit_s = _number("HOOK_TIMEOUT_MS", TIMEOUT_MS) / 1000
+        limit_s = _number("HOOK_TIMEOUT_MS", TIMEOUT_MS, 50, 60_000) / 1000
         _arm(limit_s)
         outcome = _run(started + limit_s)
     except _Skipped as skipped:
@@ -92,7 +92,7 @@ def _run(deadline: float) -> str:
         raise _Skipped("empty")
     if prompt.lstrip().startswith("/"):
         raise _Skipped("command")
-    if len(prompt.strip()) < _number("HOOK_MIN_CHARS", MIN_CHARS):
+    if len(prompt.strip()) < _number("HOOK_MIN_CHARS", MIN_CHARS, 0, 10_000):
         raise _Skipped("short")
     daemon = rendezvous.read_discovery(rendezvous.data_dir())
     if daemon is None:
@@ -127,7 +127,7 @@ def _asked(
     left_ms = int((deadline - time.monotonic()) * 1000) - MARGIN_MS
     question: dict[str, object] = {
         "prompt": _whole(prompt[:PROMPT_LIMIT]),
-        "top_k": int(_number("HOOK_TOP_K", TOP_K)),
+        "top_k": int(_number("HOOK_TOP_K", TOP_K, 0, 20)),
         "budget_ms": max(1, min(BUDGET_MS, left_ms)),
     }
     for name in ("cwd", "session_id"):
@@ -174,7 +174,7 @@ def _provenance(event: dict[str, object]) -> list[tuple[str, str]]:
 
 def _relevant(memories: list[dict[str, object]]) -> list[dict[str, object]]:
     """Return the memories to show, most relevant first; the daemon has applied its floor, a setting may raise it."""
-    floor = _number("HOOK_MIN_REL", 0.0)
+    floor = _number("HOOK_MIN_REL", 0.0, 0, 1)
     scored = [(memory.get("relevance"), memory) for memory in memories]
     kept = [
         (float(relevance), memory)
@@ -182,7 +182,7 @@ def _relevant(memories: list[dict[str, object]]) -> list[dict[str, object]]:
         if isinstance(relevance, (int, float)) and not isinstance(relevance, bool) and relevance >= floor
     ]
     kept.sort(key=lambda pair: -pair[0])
-    return [memory for _relevance, memory in kept][: max(0, int(_number("HOOK_TOP_K", TOP_K)))]
+    return [memory for _relevance, memory in kept][: max(0, int(_number("HOOK_TOP_K", TOP_K, 0, 20)))]
 
 
 def _context(notes: list[dict[str, object]]) -> str:
@@ -241,12 +241,13 @@ def _within(point: int, ranges: tuple[tuple[int, int], ...]) -> bool:
     return any(first <= point <= last for first, last in ranges)
 
 
-def _number(name: str, default: float) -> float:
+def _number(name: str, default: float, low: float, high: float) -> float:
+    """The setting, or ``default`` for what is no number of its range."""
     try:
         value = float(rendezvous.setting(name) or default)
     except ValueError:
         return default
-    return value if 0 <= value < 1e9 else default
+    return value if low <= value <= high else default
 
 
 def _arm(limit_s: float) -> None:

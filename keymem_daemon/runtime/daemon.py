@@ -13,6 +13,7 @@ import secrets
 import signal
 import threading
 import time
+from contextlib import suppress
 from typing import Any, Final
 
 from keymem_daemon.api.app import DaemonIdentity, create_app
@@ -192,8 +193,8 @@ class _Daemon:
 
     # What goes on.
 
-    def _say_where(self) -> None:
-        facts = {
+    def _whereabouts(self) -> dict[str, Any]:
+        return {
             "pid": os.getpid(),
             "started_at": iso(self._started_at),
             "socket": self._listening.socket_path,
@@ -203,8 +204,10 @@ class _Daemon:
             "version": VERSION,
             "protocol": rendezvous.PROTOCOL,
         }
+
+    def _say_where(self) -> None:
         try:
-            publish(self._settings.data_dir, facts)
+            publish(self._settings.data_dir, self._whereabouts())
         except OSError as failure:
             # Nobody could find this daemon.
             self.unpublished = str(failure)
@@ -242,12 +245,25 @@ class _Daemon:
             self.stop()
 
     async def _leave_when_lost(self) -> None:
-        """What stands on files that nobody finds any more must end, so that another can begin."""
+        """What stands on files that nobody finds any more, or cannot be reached, must end, so that another can begin."""
         while True:
             if self._footing.lost() is not None:
                 self._leave_lost()
                 return
+            if not self._listening.reachable():
+                logger.error("%s was removed while keymem was running; leaving", self._listening.socket_path)
+                self.stop()
+                return
+            self._stay_published()
             await asyncio.sleep(WATCH_S)
+
+    def _stay_published(self) -> None:
+        """Write `daemon.json` again when somebody has removed it: without it nobody finds the one who holds the lock."""
+        if not self._server.listening or rendezvous.read_discovery(str(self._settings.data_dir)) is not None:
+            return
+        with suppress(OSError):  # tried again at the next look
+            publish(self._settings.data_dir, self._whereabouts())
+            logger.warning("daemon.json was gone; written again")
 
     def _require_footing(self) -> None:
         try:

@@ -111,6 +111,11 @@ class HttpServer(uvicorn.Server):
         self._on_listening = on_listening
         self._stopping = asyncio.Event()
 
+    @property
+    def listening(self) -> bool:
+        """Whether requests are answered, and will be."""
+        return self.started and not self.should_exit
+
     def stop(self) -> None:
         """Stop accepting, finish what is in flight and return from `run_on`."""
         self.should_exit = True

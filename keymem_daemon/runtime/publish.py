@@ -29,6 +29,10 @@ class Listening:
     port: int | None
     socket_inode: tuple[int, int] | None
 
+    def reachable(self) -> bool:
+        """Whether somebody who connects to the path or the port comes here."""
+        return self.port is not None or self.socket_path is None or inode(self.socket_path) == self.socket_inode
+
     def close(self) -> None:
         """Close the sockets and remove the socket file, unless another has taken its place."""
         for opened in self.sockets:

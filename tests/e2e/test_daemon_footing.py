@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from running_daemon import WAIT_S, RunningDaemon, running, start
+from running_daemon import WAIT_S, RunningDaemon, running, start, wait_until
 from shim_session import ShimSession, end_daemon, environment
 
 from keymem_shim import rendezvous
@@ -16,8 +16,16 @@ TWO = {"content": "the tap drips", "keys": ["tap"]}
 
 
 def take(path: Path) -> None:
-    """Delete a file or a folder."""
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    """Delete a file, or a folder into which somebody may be writing at this moment."""
+    if not path.is_dir():
+        path.unlink()
+        return
+
+    def gone() -> bool:
+        shutil.rmtree(path, ignore_errors=True)
+        return not path.exists()
+
+    wait_until(gone, f"{path} is gone")
 
 
 @pytest.mark.parametrize("gone", ["", "keymem.db", "daemon.lock"])
@@ -39,8 +47,26 @@ def test_no_write_is_acknowledged_once_the_files_are_gone_and_the_daemon_leaves(
 def test_a_daemon_of_which_nobody_asks_anything_notices_by_itself(tmp_path: Path) -> None:
     directory = tmp_path / "d"
     with running(directory) as daemon:
-        shutil.rmtree(directory)
+        take(directory)
         assert daemon.process.wait(WAIT_S) == 0
+
+
+def test_a_daemon_whose_socket_was_removed_leaves_so_that_another_can_begin(tmp_path: Path) -> None:
+    directory = tmp_path / "d"
+    with running(directory) as daemon:
+        Path(rendezvous.socket_path(str(directory))).unlink()
+        assert daemon.process.wait(WAIT_S) == 0
+
+
+def test_a_discovery_file_that_was_removed_is_written_again(tmp_path: Path) -> None:
+    directory = tmp_path / "d"
+    with running(directory) as daemon:
+        published = Path(rendezvous.discovery_path(str(directory)))
+        before = published.read_text()
+        published.unlink()
+        wait_until(lambda: rendezvous.read_discovery(str(directory)) is not None, "daemon.json is there again")
+        assert published.read_text() == before
+        assert daemon.process.poll() is None
 
 
 def test_a_database_that_was_replaced_is_not_written_to(tmp_path: Path) -> None:
@@ -59,7 +85,7 @@ def test_a_database_that_was_replaced_is_not_written_to(tmp_path: Path) -> None:
 def test_the_next_daemon_keeps_its_socket_when_the_one_whose_files_were_taken_ends(tmp_path: Path) -> None:
     directory = tmp_path / "d"
     with running(directory) as first:
-        shutil.rmtree(directory)
+        take(directory)
         second: RunningDaemon = start(directory)
         try:
             second.wait_ready()
@@ -78,7 +104,7 @@ def test_a_session_goes_on_with_a_new_daemon_after_its_directory_was_deleted(tmp
         with ShimSession(environment(directory)) as session:
             session.initialize()
             session.call("remember", ONE)
-            shutil.rmtree(directory)
+            take(directory)
             refused = session.call("remember", TWO)
             assert refused["isError"]
             assert refused["structuredContent"]["error"]["code"] == "storage"

@@ -377,6 +377,13 @@ def test_length_and_number_are_limited_and_the_most_relevant_come_first(hook: Ru
     assert many.splitlines()[-1].startswith("</keymem-notes-")
 
 
+@pytest.mark.parametrize("value", ["21", "40", "-1", "nan", "two"])
+def test_a_number_out_of_its_range_counts_as_none(hook: Run, injector: Injector, value: str) -> None:
+    injector.returns(*(memory(f"m{n}", relevance=n / 10) for n in range(1, 6)))
+    assert len(notes_within(hook(KEYMEM_HOOK_TOP_K=value).context)) == 2
+    assert injector.asked[0]["top_k"] == 2
+
+
 def test_a_cut_does_not_part_a_character_from_its_marks(hook: Run, injector: Injector) -> None:
     injector.returns(memory(content="x" * 398 + "e\u0301" * 30))
     line = hook().context.splitlines()[2]
