@@ -18,6 +18,7 @@ LIST_LIMIT_MAX: Final = 200
 OFFSET_MAX: Final = 10_000_000
 HISTORY_LIMIT_MAX: Final = 1_000
 TOP_KEYS: Final = 10
+KEYS_UNITED: Final = 1_000
 
 Result = dict[str, Any]
 
@@ -59,10 +60,13 @@ async def stats(engine: Engine, caller: Caller, namespace: str | None = None) ->
         result["key_count"], result["hub_count"] = directory.count(space), directory.hubs(space, hub)
         top = [key_facts(graph, graph.keys[key_id], scope, hub) for key_id in directory.page(space, 0, TOP_KEYS)]
     else:
-        # A key of two namespaces is one key, and its memories in both of them count.
-        ids = {key_id for space in scope for key_id in directory.page(space, 0, directory.count(space))}
+        # A key of two namespaces is one key, and its memories in both of them count; beyond a thousand keys it counts in each.
+        sizes = {space: directory.count(space) for space in scope}
+        few = sum(sizes.values()) <= KEYS_UNITED
+        ids = {key_id for space, size in sizes.items() for key_id in directory.page(space, 0, size if few else TOP_KEYS)}
         facts = [key_facts(graph, graph.keys[key_id], scope, hub) for key_id in ids]
-        result["key_count"], result["hub_count"] = len(facts), sum(fact["is_hub"] for fact in facts)
+        result["key_count"] = len(facts) if few else sum(sizes.values())
+        result["hub_count"] = sum(fact["is_hub"] for fact in facts) if few else sum(directory.hubs(space, hub) for space in scope)
         top = sorted(facts, key=lambda fact: (-fact["memory_count"], fact["concept"]))[:TOP_KEYS]
     result["top_keys"] = top
     names = graph.namespaces()

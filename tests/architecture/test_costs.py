@@ -149,3 +149,17 @@ def test_a_walk_over_all_memories_would_be_seen() -> None:
 
     small, large = costs(SMALL, {"walk": walking}), costs(LARGE, {"walk": walking})
     assert large["walk"] > 4 * small["walk"]
+
+
+def test_statistics_of_several_namespaces_look_at_no_more_than_a_page_of_each_beyond_a_thousand_keys() -> None:
+    async def scene(engine: Engine) -> None:
+        for space in ("alpha", "beta"):
+            for number in range(0, 600, 20):
+                names = [f"{space}{n}" for n in range(number, number + 20)]
+                await saved(engine, f"what {space} knows of {number}", "shared", *names, namespace=space)
+        both = await stats(engine, caller(namespaces=("alpha", "beta")))
+        assert both["key_count"] == 1_202
+        assert both["top_keys"][0]["concept"] == "shared"
+        assert both["top_keys"][0]["memory_count"] == 60
+
+    play(scene)
