@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from keymem_daemon.api import prompts
 from keymem_daemon.api.calls import Calls
@@ -29,6 +29,7 @@ from keymem_daemon.api.envelope import refused
 from keymem_daemon.api.identity import Claims, actor_of, claims_of, tool_use_of
 from keymem_daemon.api.limit import RESULT_BYTES
 from keymem_daemon.api.schema import input_schema, output_schema
+from keymem_daemon.api.security import replaying
 from keymem_daemon.api.tools import Surface, Verb, offered
 from keymem_daemon.core.errors import KeymemError
 from keymem_daemon.service.views import error_view
@@ -198,19 +199,10 @@ class McpEndpoint:
             return
         claims = claims_of(Request(scope).headers)
         body = await Request(scope, receive).body()
-        given = False
-
-        async def replay() -> Message:
-            nonlocal given
-            if given:
-                return await receive()
-            given = True
-            return {"type": "http.request", "body": body, "more_body": False}
-
         try:
             if (refusal := refused(body)) is not None:
                 await JSONResponse(refusal, 400)(scope, receive, send)
                 return
-            await self.manager.handle_request(scope, replay, send)
+            await self.manager.handle_request(scope, replaying(body, receive), send)
         finally:
             self._order.arrived(claims.session, claims.seq)

@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keymem_daemon.api.errors import refusal
 
-__all__ = ["BODY_BYTES", "Guard", "without_lone_surrogates"]
+__all__ = ["BODY_BYTES", "Guard", "replaying", "without_lone_surrogates"]
 
 BODY_BYTES: Final = 4 * 1024 * 1024
 BODY_S: Final = 10.0
@@ -88,7 +88,7 @@ class Guard:
             )
             return
         if body is not None:
-            await self._app(scope, _replaying(body, receive), _with_headers(send))
+            await self._app(scope, replaying(body, receive), _with_headers(send))
 
     def _is_ours(self, credential: str) -> bool:
         scheme, _, token = credential.partition(" ")
@@ -178,7 +178,7 @@ def without_lone_surrogates(body: bytes) -> bytes:
     return _ESCAPES.sub(lambda found: rb"\u0000" if found[1] else found[0], body)
 
 
-def _replaying(body: bytes, receive: Receive) -> Receive:
+def replaying(body: bytes, receive: Receive) -> Receive:
     """A `receive` that gives ``body`` once, then what comes after it."""
     given = False
 

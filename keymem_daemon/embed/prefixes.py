@@ -39,7 +39,7 @@ class PrefixTable:
 
     def get(self, text: str) -> int | None:
         """The value of ``text``, or ``None``."""
-        sign = hash(text) ^ len(text) or 1
+        sign = hash(text) ^ len(text) or 1  # as `_sign`: a call of its own would cost as much as the rest
         signs = self._signs
         place = sign & self._mask
         while (found := signs[place]) != sign:

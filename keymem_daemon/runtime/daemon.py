@@ -258,12 +258,13 @@ class _Daemon:
             await asyncio.sleep(WATCH_S)
 
     def _stay_published(self) -> None:
-        """Write `daemon.json` again when somebody has removed it: without it nobody finds the one who holds the lock."""
-        if not self._server.listening or rendezvous.read_discovery(str(self._settings.data_dir)) is not None:
+        """Write `daemon.json` again when it does not speak of this daemon: nobody else holds the lock, and nobody finds the one who does."""
+        found = rendezvous.read_discovery(str(self._settings.data_dir))
+        if not self._server.listening or (found is not None and found.instance == self._identity.instance):
             return
         with suppress(OSError):  # tried again at the next look
             publish(self._settings.data_dir, self._whereabouts())
-            logger.warning("daemon.json was gone; written again")
+            logger.warning("daemon.json was gone or not ours; written again")
 
     def _require_footing(self) -> None:
         try:

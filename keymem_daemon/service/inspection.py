@@ -48,7 +48,10 @@ async def list_memories(engine: Engine, caller: Caller, namespace: str | None = 
 
 
 async def stats(engine: Engine, caller: Caller, namespace: str | None = None) -> Result:
-    """Counts of the scope: memories, keys, hubs, namespaces; and of the whole store when the scope is everything."""
+    """Counts of the scope: memories, keys, hubs, namespaces; and of the whole store when the scope is everything.
+
+    In a scope of several namespaces with more than a thousand keys together, a key that they share counts in each of them.
+    """
     scope = caller.scope(namespace)
     engine.now()
     graph, directory = engine.graph, engine.catalog.directory
@@ -60,7 +63,7 @@ async def stats(engine: Engine, caller: Caller, namespace: str | None = None) ->
         result["key_count"], result["hub_count"] = directory.count(space), directory.hubs(space, hub)
         top = [key_facts(graph, graph.keys[key_id], scope, hub) for key_id in directory.page(space, 0, TOP_KEYS)]
     else:
-        # A key of two namespaces is one key, and its memories in both of them count; beyond a thousand keys it counts in each.
+        # A key of two namespaces is one key, and its memories in both of them count.
         sizes = {space: directory.count(space) for space in scope}
         few = sum(sizes.values()) <= KEYS_UNITED
         ids = {key_id for space, size in sizes.items() for key_id in directory.page(space, 0, size if few else TOP_KEYS)}

@@ -81,8 +81,8 @@ def test_text_with_a_nul_or_a_lone_surrogate_is_refused_with_its_position(code_p
 
 def test_a_surrogate_in_the_name_of_an_argument_does_not_break_the_error() -> None:
     error = refused(a.Recall, {"query": "x", "\ud800": 1})
-    error.message.encode("utf-8")
-    error.hint.encode("utf-8")
+    assert error.message.encode("utf-8").decode() == error.message
+    assert error.hint.encode("utf-8").decode() == error.hint
 
 
 def test_a_source_may_be_text_an_object_or_an_object_in_json() -> None:
@@ -123,7 +123,9 @@ def test_any_json_is_either_parsed_or_refused_with_an_error_that_can_be_sent(
 ) -> None:
     names = st.sampled_from(sorted(model.model_fields)) | st.text(max_size=4)
     raw = data.draw(st.dictionaries(names, JSON, max_size=5) | JSON)
+    said: list[str | None] = []
     try:
         a.parsed(model, raw)
     except KeymemError as error:
-        json.dumps([error.message, error.hint], ensure_ascii=False).encode("utf-8")
+        said = [error.message, error.hint]
+    assert json.loads(json.dumps(said, ensure_ascii=False).encode("utf-8")) == said

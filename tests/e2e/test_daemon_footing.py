@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -58,14 +59,18 @@ def test_a_daemon_whose_socket_was_removed_leaves_so_that_another_can_begin(tmp_
         assert daemon.process.wait(WAIT_S) == 0
 
 
-def test_a_discovery_file_that_was_removed_is_written_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("left", [None, "{}", "another instance"])
+def test_a_discovery_file_that_was_removed_or_replaced_is_written_again(tmp_path: Path, left: str | None) -> None:
     directory = tmp_path / "d"
     with running(directory) as daemon:
         published = Path(rendezvous.discovery_path(str(directory)))
         before = published.read_text()
-        published.unlink()
-        wait_until(lambda: rendezvous.read_discovery(str(directory)) is not None, "daemon.json is there again")
-        assert published.read_text() == before
+        if left is None:
+            published.unlink()
+        else:
+            other = json.dumps({**json.loads(before), "instance": "0" * 16})
+            published.write_text(left if left == "{}" else other)
+        wait_until(lambda: published.exists() and published.read_text() == before, "daemon.json is there again")
         assert daemon.process.poll() is None
 
 

@@ -112,7 +112,8 @@ def test_an_image_says_all_that_a_record_says(record: Memory | Key | Link) -> No
 
 @given(st.dictionaries(texts, st.none() | texts | st.binary() | st.integers() | st.floats()))
 def test_a_damaged_row_can_always_be_written_down(cells: dict[str, Cell]) -> None:
-    json.dumps(readable(cells), ensure_ascii=False).encode()
+    written = json.dumps(readable(cells), ensure_ascii=False).encode()
+    assert set(json.loads(written)) == set(cells)
 
 
 json_values = st.recursive(
