@@ -59,6 +59,8 @@ class Graph:
         self._namespaces: MutableMapping[str, MutableMapping[str, None]] = {}
         self._names: MutableMapping[str, str] = {}
         self._scripts: MutableMapping[str, MutableMapping[Script, int]] = {}
+        # Of links that have words of their own, per key and namespace: how many active ones say it in just these.
+        self._worded: MutableMapping[tuple[str, str], MutableMapping[tuple[str, ...], int]] = {}
         self._sizes: MutableMapping[str, int] = {}
         # A heap of (expiry, id) of what is to expire, and what has: entries that a change has overtaken are dropped as they come up.
         self._expiries: list[tuple[float, str]] = []
@@ -86,6 +88,7 @@ class Graph:
         copy._namespaces = Overlay(self._namespaces)
         copy._names = Overlay(self._names)
         copy._scripts = Overlay(self._scripts)
+        copy._worded = Overlay(self._worded)
         copy._sizes = Overlay(self._sizes)
         copy._expiries = self._expiries
         copy._expired = Overlay(self._expired)
@@ -142,6 +145,10 @@ class Graph:
         """Links of a memory, the key it is about first."""
         return sorted(self._key_links.get(memory_id, {}).values(), key=lambda link: (link.position, link.key_id))
 
+    def key_links(self, memory_id: str) -> Iterable[Link]:
+        """A memory's links in no promised order, without the cost of one."""
+        return self._key_links.get(memory_id, {}).values()
+
     def key_ids_of(self, memory_id: str) -> Iterable[str]:
         """Ids of a memory's keys in no promised order, without the cost of one."""
         return self._key_links.get(memory_id, {}).keys()
@@ -149,6 +156,10 @@ class Graph:
     def link(self, key_id: str, memory_id: str) -> Link | None:
         """The link of the pair, if there is one."""
         return self._members.get(key_id, {}).get(memory_id)
+
+    def words_of(self, link: Link) -> tuple[str, ...]:
+        """What the link's memory calls its key: the words that it was tied with."""
+        return link.surfaces or (self._keys[link.key_id].concept,)
 
     def is_active(self, memory_id: str) -> bool:
         """Whether retrieval may see the memory: neither superseded nor, as of the last `settle`, expired."""
@@ -171,6 +182,32 @@ class Graph:
             return self._totals.get(key_id, 0)
         counts = self._counts.get(key_id)
         return 0 if counts is None else sum(counts.get(namespace, 0) for namespace in scope)
+
+    def surfaces_in(self, key_id: str, scope: Scope) -> tuple[str, ...]:
+        """The key in the words of the scope's active memories, the concept first where they say it; none where none has the key.
+
+        What others call it is not theirs to know. A scope of everything knows every word.
+        """
+        key = self._keys[key_id]
+        if scope is None:
+            return key.surfaces
+        counts = self._counts.get(key_id, {})
+        words: set[str] = set()
+        for namespace in scope.intersection(counts):
+            worded = self._worded.get((key_id, namespace), {})
+            words.update(*worded)
+            if counts[namespace] > sum(worded.values()):
+                words.add(key.concept)
+        if words == {key.concept} and not key.learned:
+            return (key.concept,)
+        if words:
+            words.update(learned.alias for learned in key.learned if not scope.isdisjoint(learned.namespaces))
+        written = {fold(word): word for word in sorted(words, reverse=True)}
+        return tuple(s if s in words else written[fold(s)] for s in key.surfaces if fold(s) in written)
+
+    def name_in(self, key_id: str, scope: Scope) -> str:
+        """What the scope's memories call the key: the first of `surfaces_in`, or nothing."""
+        return next(iter(self.surfaces_in(key_id, scope)), "")
 
     def active_count(self, scope: Scope) -> int:
         """How many active memories the scope holds."""
@@ -340,18 +377,19 @@ class Graph:
         namespace = fold(memory.namespace)
         self._active[memory.id] = namespace
         self._row(self._namespaces, namespace)[memory.id] = None
-        for key_id in self._key_links.get(memory.id, ()):
-            self._count(key_id, namespace, 1)
+        for link in self._key_links.get(memory.id, {}).values():
+            self._count(link, namespace, 1)
 
     def _deactivate(self, memory: Memory) -> None:
         namespace = fold(memory.namespace)
         del self._active[memory.id]
         self._drop(self._namespaces, namespace, memory.id)
-        for key_id in self._key_links.get(memory.id, ()):
-            self._count(key_id, namespace, -1)
+        for link in self._key_links.get(memory.id, {}).values():
+            self._count(link, namespace, -1)
 
-    def _count(self, key_id: str, namespace: str, step: int) -> None:
-        for script in scripts(self._keys[key_id].concept):
+    def _count(self, link: Link, namespace: str, step: int) -> None:
+        key_id = link.key_id
+        for script in scripts(" ".join(self.words_of(link))):
             uses = self._row(self._scripts, namespace)
             uses[script] = uses.get(script, 0) + step
         row = self._row(self._counts, key_id)
@@ -359,6 +397,13 @@ class Graph:
         if not row[namespace]:
             del row[namespace]
         self._totals[key_id] = self._totals.get(key_id, 0) + step
+        if link.surfaces:
+            worded = self._row(self._worded, (key_id, namespace))
+            count = worded.get(link.surfaces, 0) + step
+            if count:
+                worded[link.surfaces] = count
+            else:
+                self._drop(self._worded, (key_id, namespace), link.surfaces)
 
     def _put_key(self, key: Key) -> None:
         self._keys[key.id] = key
@@ -382,21 +427,25 @@ class Graph:
         if link.key_id not in self._keys or link.memory_id not in self._memories:
             raise ValueError(f"link {link.key_id}–{link.memory_id} has no end")
         row = self._row(self._members, link.key_id)
-        is_new = link.memory_id not in row
+        before = row.get(link.memory_id)
         row[link.memory_id] = link
         self._row(self._key_links, link.memory_id)[link.key_id] = link
-        self._sizes["links"] = self._sizes.get("links", 0) + is_new
-        if is_new and link.memory_id in self._active:
-            self._count(link.key_id, fold(self._memories[link.memory_id].namespace), 1)
+        self._sizes["links"] = self._sizes.get("links", 0) + (before is None)
+        if link.memory_id in self._active and (before is None or before.surfaces != link.surfaces):
+            namespace = self._active[link.memory_id]
+            self._count(link, namespace, 1)
+            if before is not None:
+                self._count(before, namespace, -1)
 
     def _remove_link(self, key_id: str, memory_id: str) -> None:
-        if memory_id not in self._members.get(key_id, {}):
+        link = self._members.get(key_id, {}).get(memory_id)
+        if link is None:
             raise ValueError(f"no link {key_id}–{memory_id}")
         self._drop(self._members, key_id, memory_id)
         self._drop(self._key_links, memory_id, key_id)
         self._sizes["links"] -= 1
         if memory_id in self._active:
-            self._count(key_id, fold(self._memories[memory_id].namespace), -1)
+            self._count(link, self._active[memory_id], -1)
 
     def _drop(self, table: MutableMapping[K, MutableMapping[L, V]], key: K, entry: L) -> None:
         if key not in table:

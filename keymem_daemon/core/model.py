@@ -28,11 +28,15 @@ Scope = frozenset[str] | None
 
 @dataclass(frozen=True, slots=True)
 class LearnedAlias:
-    """An alias that use has taught: what it says, when it was learned (epoch seconds) and how often it was hit."""
+    """An alias that use has taught: what it says, when it was learned (epoch seconds) and how often it was hit.
+
+    ``namespaces``: folded, those in whose memories it has led somewhere; a read of others does not show it.
+    """
 
     alias: str
     added_at: float
     hits: int = 0
+    namespaces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +92,17 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The tie of a key to a memory. ``position`` orders a memory's keys; the first is what it is about."""
+    """The tie of a key to a memory. ``position`` orders a memory's keys; the first is what it is about.
+
+    ``surfaces`` are the words with which the memory was tied to the key; none means: with the key's concept as it is written.
+    A key is of all namespaces, its words are of those that said them.
+    """
 
     key_id: str
     memory_id: str
     weight: float = WEIGHT_AT_BIRTH
     position: int = 0
+    surfaces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

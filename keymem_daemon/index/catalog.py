@@ -143,7 +143,7 @@ class Catalog:
             if memory is None or not self._graph.is_active(memory_id):
                 self._drop_memory(memory_id)
                 continue
-            # The text of a memory never changes and neither does a key's concept: its keys say whether the document has changed.
+            # The text of a memory never changes and neither does a key's concept: its links say whether the document has changed.
             keys = self._keys_hash(memory_id)
             if self._indexed.get(memory_id) == keys:
                 continue
@@ -166,7 +166,7 @@ class Catalog:
         self._follow_vocabulary()
 
     def _keys_hash(self, memory_id: str) -> int:
-        return hash(frozenset(self._graph.key_ids_of(memory_id)))
+        return hash(frozenset((link.key_id, link.surfaces) for link in self._graph.key_links(memory_id)))
 
     def _follow_vocabulary(self) -> None:
         vocabulary = self.lexical.vocabulary_changes()
@@ -211,10 +211,10 @@ class Catalog:
     # Texts.
 
     def document(self, memory_id: str) -> str:
-        """What the lexical index has of a memory: its content and the concepts of its keys."""
+        """What the lexical index has of a memory: its content and its keys, in the words that it was saved with."""
         memory = self._graph.memories[memory_id]
-        concepts = (self._graph.keys[link.key_id].concept for link in self._graph.links_of(memory_id))
-        return "\n".join((memory.content, *concepts))
+        words = (word for link in self._graph.links_of(memory_id) for word in self._graph.words_of(link))
+        return "\n".join((memory.content, *words))
 
     def sentences_of(self, memory_id: str) -> list[str]:
         """The memory's sentences as they are embedded: each prefixed by the key that it is about; none of a memory that is gone."""
@@ -222,7 +222,7 @@ class Catalog:
         if memory is None:
             return []
         links = self._graph.links_of(memory_id)
-        about = self._graph.keys[links[0].key_id].concept if links else ""
+        about = self._graph.words_of(links[0])[0] if links else ""
         found = sentences(memory.content)[:SENTENCES_PER_MEMORY] or [memory.content]
         return [f"{about}: {sentence}" if about else sentence for sentence in found]
 

@@ -1,4 +1,4 @@
-"""Keys of a namespace in browsing order: most memories first, then by name. Kept in order, so that a page costs a page."""
+"""Keys of a namespace in browsing order: most memories first, then by the name that the namespace has for it. Kept in order, so that a page costs a page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Entry = tuple[int, str, str]
 
 
 class KeyDirectory:
-    """One sorted list a namespace, and one for all of them together. ``follow`` it with every key whose links changed."""
+    """One sorted list a namespace, and one for all of them together. ``follow`` it with every key whose links, or their words, changed."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -27,11 +27,11 @@ class KeyDirectory:
             key = self._graph.key(key_id)
             new: dict[str | None, Entry] = {}
             if key is not None:
-                name = fold(key.concept)
-                new.update((space, (-count, name, key_id)) for space, count in self._graph.namespaces_of(key_id).items())
+                for space, count in self._graph.namespaces_of(key_id).items():
+                    new[space] = (-count, fold(self._graph.name_in(key_id, frozenset({space}))), key_id)
                 total = self._graph.memory_count(key_id, None)
                 if total:
-                    new[None] = (-total, name, key_id)
+                    new[None] = (-total, fold(key.concept), key_id)
             old = self._entries.get(key_id, {})
             for namespace in {*old, *new}:
                 before, after = old.get(namespace), new.get(namespace)

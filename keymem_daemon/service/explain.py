@@ -35,16 +35,16 @@ def explained(engine: Engine, memory_id: str, found: Ranked, final: float, scope
     """Why direct retrieval gave the memory the score ``final``."""
     memory = engine.graph.memories[memory_id]
     if found.score_kind == "rrf_fused_rank":
-        contributions = _by_rank(engine, memory_id, found)
+        contributions = _by_rank(engine, memory_id, found, scope)
     else:
         contributions = _first_stage(engine, memory_id, found.stage, found.signals, scope, engine.weights)
         bridge = found.bridges.get(memory_id)
         if bridge is not None:
-            contributions.append(_over_bridge(engine, bridge, found, engine.weights))
+            contributions.append(_over_bridge(engine, bridge, found, scope, engine.weights))
     factors = _time_factors(engine, memory, now)
     before = found.scores[memory_id]
     factors.append({"factor": "new_to_the_set", "value": final / before if before else 1.0})
-    return {**_summed(contributions, factors), "path": _path(engine, memory_id, found.bridges, found.signals)}
+    return {**_summed(contributions, factors), "path": _path(engine, memory_id, found.bridges, found.signals, scope)}
 
 
 def explained_preview(
@@ -69,7 +69,7 @@ def explained_preview(
     if link is not None:
         by_link["link_weight"] = _rounded(link.weight)
     factors.append(by_link)
-    step = {**_key_step(engine, key_id), "match": _match(key_id, said)}
+    step = {**_key_step(engine, key_id, scope), "match": _match(key_id, said)}
     return {**_summed(contributions, factors), "path": [step, _memory_step(engine, memory.id)]}
 
 
@@ -136,7 +136,7 @@ def _keys(engine: Engine, memory_id: str, signals: Signals, scope: Scope) -> lis
     }
     return [
         {
-            **_key_step(engine, key_id),
+            **_key_step(engine, key_id, scope),
             "match": _match(key_id, signals),
             "similarity": _rounded(similarities[key_id]),
             "worth": _rounded(worth[key_id]),
@@ -145,7 +145,7 @@ def _keys(engine: Engine, memory_id: str, signals: Signals, scope: Scope) -> lis
     ]
 
 
-def _over_bridge(engine: Engine, bridge: Bridge, found: Ranked, weights: Weights) -> Part:
+def _over_bridge(engine: Engine, bridge: Bridge, found: Ranked, scope: Scope, weights: Weights) -> Part:
     """What came over the best bridge: ``value`` is the product of its parts."""
     road = bridge.road
     return {
@@ -154,7 +154,7 @@ def _over_bridge(engine: Engine, bridge: Bridge, found: Ranked, weights: Weights
         "weight": weights.bridge,
         "amount": weights.bridge * bridge.value,
         "memory_id": road.hit,
-        **({"related_to": True} if road.key_id is None else _key_step(engine, road.key_id)),
+        **({"related_to": True} if road.key_id is None else _key_step(engine, road.key_id, scope)),
         "parts": {
             "hit_score": _rounded(road.score),
             "specificity": _rounded(1 / road.count**weights.bridge_specificity),
@@ -166,7 +166,7 @@ def _over_bridge(engine: Engine, bridge: Bridge, found: Ranked, weights: Weights
     }
 
 
-def _by_rank(engine: Engine, memory_id: str, found: Ranked) -> list[Part]:
+def _by_rank(engine: Engine, memory_id: str, found: Ranked, scope: Scope) -> list[Part]:
     """The textbook plan: a memory's places in both lists, or the step that reached it."""
     step = found.steps.get(memory_id)
     if step is not None:
@@ -177,7 +177,7 @@ def _by_rank(engine: Engine, memory_id: str, found: Ranked) -> list[Part]:
             "amount": HOP_FACTOR * step.score,
             "memory_id": step.parent,
         }
-        return [{**part, **_key_step(engine, step.key_id)}]
+        return [{**part, **_key_step(engine, step.key_id, scope)}]
     contributions: list[Part] = []
     for name, signal in (("lexical_rank", found.stage.lexical), ("key_rank", found.stage.keys)):
         if memory_id in signal:
@@ -194,7 +194,7 @@ def _time_factors(engine: Engine, memory: Memory, now: float) -> list[Part]:
     ]
 
 
-def _path(engine: Engine, memory_id: str, bridges: Mapping[str, Bridge], signals: Signals) -> list[Part]:
+def _path(engine: Engine, memory_id: str, bridges: Mapping[str, Bridge], signals: Signals, scope: Scope) -> list[Part]:
     """From the query to the memory: the key that it came in by (none when it came by its words), then memories and keys in turn.
 
     Before the last there are as many memories as its ``hop`` says.
@@ -204,7 +204,7 @@ def _path(engine: Engine, memory_id: str, bridges: Mapping[str, Bridge], signals
     while (
         (bridge := bridges.get(at)) is not None and bridge.hit not in seen and not found_by_itself(at, engine, signals)
     ):
-        over: Part = {"related_to": True} if bridge.key_id is None else _key_step(engine, bridge.key_id)
+        over: Part = {"related_to": True} if bridge.key_id is None else _key_step(engine, bridge.key_id, scope)
         if bridge.key_id is not None and engine.graph.link(bridge.key_id, at) is None:
             over["mentioned"] = True
         steps += [over, _memory_step(engine, bridge.hit)]
@@ -214,7 +214,7 @@ def _path(engine: Engine, memory_id: str, bridges: Mapping[str, Bridge], signals
     own = {key_id: similarities[key_id] for key_id in engine.graph.key_ids_of(at) if key_id in similarities}
     if own:
         entry = top(own, 1)[0]
-        steps.append({**_key_step(engine, entry), "match": _match(entry, signals)})
+        steps.append({**_key_step(engine, entry, scope), "match": _match(entry, signals)})
     return steps[::-1]
 
 
@@ -223,9 +223,8 @@ def _match(key_id: str, signals: Signals) -> str:
     return named.match_type if named is not None else "semantic" if key_id in signals.meant else "lexical"
 
 
-def _key_step(engine: Engine, key_id: str) -> Part:
-    key = engine.graph.key(key_id)
-    return {"key_id": key_id, "concept": "" if key is None else key.concept}
+def _key_step(engine: Engine, key_id: str, scope: Scope) -> Part:
+    return {"key_id": key_id, "concept": engine.graph.name_in(key_id, scope) if key_id in engine.graph.keys else ""}
 
 
 def _memory_step(engine: Engine, memory_id: str) -> Part:

@@ -92,18 +92,18 @@ async def _found(engine: Engine, prompt: str, session_id: str | None, scope: Sco
                 "content": memory.content,
                 "namespace": memory.namespace,
                 "relevance": score(relevance[memory_id]),
-                "matched_key": _matched_key(engine, memory_id, found.signals.key_similarities()),
-                "path": route(engine, memory_id, found)["path"],
+                "matched_key": _matched_key(engine, memory_id, found.signals.key_similarities(), scope),
+                "path": route(engine, memory_id, found, scope)["path"],
                 "validity": validity_view(memory, now, engine.settings.half_lives),
             }
         )
     return memories
 
 
-def _matched_key(engine: Engine, memory_id: str, similarities: dict[str, float]) -> Result | None:
+def _matched_key(engine: Engine, memory_id: str, similarities: dict[str, float], scope: Scope) -> Result | None:
     """The memory's key that the prompt names or means most, else the key it is about."""
     links = engine.graph.links_of(memory_id)
     if not links:
         return None
     best = max(links, key=lambda link: similarities.get(link.key_id, 0.0))
-    return {"key_id": best.key_id, "concept": engine.graph.keys[best.key_id].concept}
+    return {"key_id": best.key_id, "concept": engine.graph.name_in(best.key_id, scope)}

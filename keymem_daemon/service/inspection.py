@@ -36,7 +36,7 @@ async def list_memories(engine: Engine, caller: Caller, namespace: str | None = 
         "memories": [
             {
                 **memory_view(graph, memory, scope),
-                "keys": [graph.keys[link.key_id].concept for link in graph.links_of(memory.id)],
+                "keys": [graph.name_in(link.key_id, scope) for link in graph.links_of(memory.id)],
                 "validity": validity_view(memory, now, engine.settings.half_lives),
             }
             for memory in memories

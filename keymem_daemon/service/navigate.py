@@ -88,7 +88,7 @@ async def read_key(
     page = ranked[offset : offset + limit]
     return {
         "key": key_view(graph, key, scope, engine.settings.key_hub_min_links),
-        "memories": [_handle(engine, links[m], scores[m], relevance.get(m), kind, now) for m in page],
+        "memories": [_handle(engine, links[m], scores[m], relevance.get(m), kind, scope, now) for m in page],
         "total": len(ranked),
         "next_offset": offset + limit if offset + limit < len(ranked) else None,
         "scoring": {
@@ -119,7 +119,7 @@ async def _relevance_within(
     return {m: (bounded[m] + cosines.get(m, 0.0)) / 2 for m in ids}, "within_key_rank"
 
 
-def _handle(engine: Engine, link: Link, value: float, relevance: float | None, kind: str, now: float) -> Result:
+def _handle(engine: Engine, link: Link, value: float, relevance: float | None, kind: str, scope: Scope, now: float) -> Result:
     """A memory without its content: what one needs to decide whether to read it."""
     graph = engine.graph
     memory = graph.memories[link.memory_id]
@@ -130,7 +130,7 @@ def _handle(engine: Engine, link: Link, value: float, relevance: float | None, k
         "link_weight": score(link.weight),
         "depth": score(memory.depth),
         "namespace": memory.namespace,
-        "keys": [graph.keys[other.key_id].concept for other in graph.links_of(memory.id)[:HANDLE_KEYS]],
+        "keys": [graph.name_in(other.key_id, scope) for other in graph.links_of(memory.id)[:HANDLE_KEYS]],
         "validity": validity_view(memory, now, engine.settings.half_lives),
     }
     if relevance is not None:
@@ -155,7 +155,7 @@ async def read_memory(engine: Engine, caller: Caller, memory_id: str, via_key_id
             {
                 **key_facts(graph, graph.keys[link.key_id], scope, hub),
                 "key_type": graph.keys[link.key_id].key_type,
-                "aliases": list(graph.keys[link.key_id].surfaces[1:]),
+                "aliases": list(graph.surfaces_in(link.key_id, scope)[1:]),
                 "link_weight": score(link.weight),
             }
             for link in graph.links_of(memory_id)
@@ -179,7 +179,7 @@ async def _reinforce(engine: Engine, caller: Caller, memory_id: str, via_key_id:
             return
         engine.within(rules, plan)
         if via_key_id in recent.learned:
-            decide_alias_hit(plan, via_key_id, recent.query)
+            decide_alias_hit(plan, via_key_id, memory_id, recent.query)
         if via_key_id in recent.weak:
             decide_learn(plan, via_key_id, memory_id, recent.query, recent.weak[via_key_id], now, engine.learning, rules)
 

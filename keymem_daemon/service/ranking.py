@@ -98,14 +98,15 @@ async def _load_cosines(engine: Engine, direction: Matrix, stage: FirstStage, ro
     stage.cosines.update(await sentence_cosines(engine, top(unknown, BRIDGE_SENTENCES), direction, due))
 
 
-def route(engine: Engine, memory_id: str, found: Ranked) -> Result:
-    """How retrieval came to the memory: hop 0 by itself, else the memories and keys on the way."""
+def route(engine: Engine, memory_id: str, found: Ranked, scope: Scope) -> Result:
+    """How retrieval came to the memory: hop 0 by itself, else the memories and keys on the way, as the scope calls them."""
     path: list[Result] = []
     at, seen = memory_id, {memory_id}
     # Two memories may each gain most over the other: the way ends where it would turn back.
     while (bridge := found.bridges.get(at)) is not None and bridge.hit not in seen and not found_by_itself(at, engine, found.signals):
-        key = None if bridge.key_id is None else engine.graph.key(bridge.key_id)
-        path.append({"memory_id": bridge.hit, "key_id": bridge.key_id, "concept": None if key is None else key.concept})
+        known = bridge.key_id is not None and bridge.key_id in engine.graph.keys
+        concept = engine.graph.name_in(bridge.key_id, scope) if known and bridge.key_id is not None else None
+        path.append({"memory_id": bridge.hit, "key_id": bridge.key_id, "concept": concept})
         seen.add(bridge.hit)
         at = bridge.hit
     path.reverse()

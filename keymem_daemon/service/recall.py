@@ -292,13 +292,12 @@ async def _preview(
     hub = engine.settings.key_hub_min_links
     connected = [{**key_facts(graph, key, scope, hub), "relevance": score(relevances.get(key.id, 0.0))} for key in linked]
     connected.sort(key=lambda view: (-view["relevance"], view["concept"]))
-    key = graph.keys[best.key_id]
     return {
         "id": memory.id,
         "content": memory.content,
         "namespace": memory.namespace,
         "depth": score(memory.depth),
-        "matched_key": {"key_id": key.id, "concept": key.concept},
+        "matched_key": {"key_id": best.key_id, "concept": graph.name_in(best.key_id, scope)},
         "validity": validity_view(memory, now, engine.settings.half_lives),
         "content_relevance": score(stage.scores.get(memory.id, 0.0)),
         "connected_keys": connected[:CONNECTED_KEYS],

@@ -72,7 +72,7 @@ async def retrieve(
             **memory_view(graph, graph.memories[m], scope),
             "score": round(value, 6),
             "score_kind": found.score_kind,
-            **route(engine, m, found),
+            **route(engine, m, found, scope),
             "validity": validity_view(graph.memories[m], now, engine.settings.half_lives),
             **({"why": explained(engine, m, found, value, scope, now)} if explain else {}),
         }

@@ -97,7 +97,7 @@ async def read_query(engine: Engine, query: str, scope: Scope, weights: Weights,
     words = [token for token in tokens if token.word][:PHRASES]
     named = {
         key_id: match
-        for key_id, match in literal_matches(engine.graph, engine.lexicon, text).items()
+        for key_id, match in literal_matches(engine.graph, engine.lexicon, text, scope).items()
         if engine.graph.memory_count(key_id, scope)
     }
     vectors = await due.within("query vectors", lambda: _vectors(engine, [text, *(word.surface for word in words)]))

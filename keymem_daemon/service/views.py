@@ -77,9 +77,9 @@ def memory_view(graph: Graph, memory: Memory, scope: Scope) -> View:
 
 
 def key_facts(graph: Graph, key: Key, scope: Scope, hub_min_links: int) -> View:
-    """What every listing says of a key: its name and how many memories of the scope it leads to."""
+    """What every listing says of a key: its name in the scope and how many of its memories it leads to."""
     count = graph.memory_count(key.id, scope)
-    return {"key_id": key.id, "concept": key.concept, "memory_count": count, "is_hub": count >= hub_min_links}
+    return {"key_id": key.id, "concept": graph.name_in(key.id, scope), "memory_count": count, "is_hub": count >= hub_min_links}
 
 
 def key_view(graph: Graph, key: Key, scope: Scope, hub_min_links: int) -> View:
@@ -88,8 +88,8 @@ def key_view(graph: Graph, key: Key, scope: Scope, hub_min_links: int) -> View:
     count = facts["memory_count"]
     return {
         "key_id": key.id,
-        "concept": key.concept,
-        "aliases": [*key.aliases, *(learned.alias for learned in key.learned)],
+        "concept": facts["concept"],
+        "aliases": list(graph.surfaces_in(key.id, scope)[1:]),
         "key_type": key.key_type,
         "memory_count": count,
         "is_hub": facts["is_hub"],

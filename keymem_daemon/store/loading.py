@@ -112,7 +112,7 @@ class Loading:
             raise UnsoundRow("key_id names no key")
         if memory_id is None:
             raise UnsoundRow("memory_id names no memory")
-        return Link(key_id, memory_id, link.weight, link.position)
+        return replace(link, key_id=key_id, memory_id=memory_id)
 
     def _set_aside(self) -> None:
         if not self._aside:

@@ -15,7 +15,27 @@ from keymem_daemon.ports import Clock
 from keymem_daemon.store.files import copy_database, dated, prune_backups
 from keymem_daemon.store.schema import TABLES, VERSION
 
-STEPS: Final[Mapping[int, Sequence[str]]] = {}
+STEPS: Final[Mapping[int, Sequence[str]]] = {
+    # 1 → 2: a link knows the words it was made with. Of older ones nobody knows: a key that one namespace has to itself is called
+    # there by all its names, as before; of a key that several share, each link says the concept.
+    1: (
+        "ALTER TABLE links ADD COLUMN surfaces TEXT NOT NULL DEFAULT '[]'",
+        """
+        UPDATE links SET surfaces = coalesce(
+            (
+                SELECT CASE WHEN json_valid(k.aliases) AND json_type(k.aliases) = 'array'
+                    THEN '[' || json_quote(k.concept) || ',' || substr(k.aliases, 2) ELSE '[]' END
+                FROM keys AS k WHERE k.id = links.key_id
+            ),
+            '[]'
+        )
+        WHERE key_id IN (
+            SELECT l.key_id FROM links AS l JOIN keys AS k ON k.id = l.key_id JOIN memories AS m ON m.id = l.memory_id
+            WHERE k.aliases <> '[]' GROUP BY l.key_id HAVING count(DISTINCT m.namespace) = 1
+        )
+        """,
+    ),
+}
 """Statements that lead from a version to the next, by the version they start from. Version 1 is the first."""
 
 
@@ -79,10 +99,26 @@ def migrated(
         return None
     backup = dated(path, "bak.", clock.now())
     copy_database(db, backup)
-    for start in range(version, target):
-        _in_one_transaction(db, steps[start], start + 1)
+    _brought(db, version, target, steps)
     prune_backups(path)
     return backup
+
+
+def brought_forward_in_memory(db: sqlite3.Connection) -> sqlite3.Connection:
+    """``db``, which cannot be written, at the present version: itself, or a copy in memory when it is of an earlier one."""
+    version = version_of(db)
+    if version not in STEPS:
+        return db
+    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    db.backup(copy)
+    db.close()
+    _brought(copy, version, VERSION, STEPS)
+    return copy
+
+
+def _brought(db: sqlite3.Connection, version: int, target: int, steps: Mapping[int, Sequence[str]]) -> None:
+    for start in range(version, target):
+        _in_one_transaction(db, steps[start], start + 1)
 
 
 def _in_one_transaction(db: sqlite3.Connection, statements: Sequence[str], version: int) -> None:

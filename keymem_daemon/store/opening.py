@@ -28,7 +28,7 @@ from keymem_daemon.store.files import (
     private_directory,
     private_file,
 )
-from keymem_daemon.store.migrate import create, incomplete_tables, migrated, version_of
+from keymem_daemon.store.migrate import brought_forward_in_memory, create, incomplete_tables, migrated, version_of
 from keymem_daemon.store.recover import finish_exchange, recovered
 
 BUSY_TIMEOUT_S: Final = 5.0
@@ -244,4 +244,4 @@ def _opened_for_reading(path: Path) -> Opened:
         problems.append("the latest changes are in a write-ahead log that cannot be read without writing")
     uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
-    return Opened(db, read_only=True, integrity="read-only", problems=tuple(problems))
+    return Opened(brought_forward_in_memory(db), read_only=True, integrity="read-only", problems=tuple(problems))

@@ -51,7 +51,7 @@ MEMORY_COLUMNS: Final = (
     "source",
 )
 KEY_COLUMNS: Final = ("id", "concept", "key_type", "aliases", "learned", "candidates")
-LINK_COLUMNS: Final = ("key_id", "memory_id", "weight", "position")
+LINK_COLUMNS: Final = ("key_id", "memory_id", "weight", "position", "surfaces")
 
 PURGED_IMAGE: Final[Mapping[str, object]] = MappingProxyType({"purged": True})
 """The image of something whose text was forgotten."""
@@ -104,14 +104,14 @@ def key_row(key: Key) -> tuple[Cell, ...]:
         key.concept,
         key.key_type,
         _list(key.aliases),
-        _list([(learned.alias, learned.added_at, learned.hits) for learned in key.learned]),
+        _list([(learned.alias, learned.added_at, learned.hits, learned.namespaces) for learned in key.learned]),
         _list([(candidate.query, candidate.count, candidate.last_seen) for candidate in key.candidates]),
     )
 
 
 def link_row(link: Link) -> tuple[Cell, ...]:
     """Cells in the order of `LINK_COLUMNS`."""
-    return (link.key_id, link.memory_id, link.weight, link.position)
+    return (link.key_id, link.memory_id, link.weight, link.position, _list(link.surfaces))
 
 
 def image(record: Record) -> dict[str, object]:
@@ -142,12 +142,15 @@ def image(record: Record) -> dict[str, object]:
                 "concept": record.concept,
                 "key_type": record.key_type,
                 "aliases": list(record.aliases),
-                "learned": [{"alias": a.alias, "added_at": a.added_at, "hits": a.hits} for a in record.learned],
+                "learned": [
+                    {"alias": a.alias, "added_at": a.added_at, "hits": a.hits, "namespaces": list(a.namespaces)} for a in record.learned
+                ],
                 "candidates": [
                     {"query": c.query, "count": c.count, "last_seen": c.last_seen} for c in record.candidates
                 ],
             }
         case Link():
+            # Its words are left out: they would be one more place from which a forgotten text has to go.
             return {
                 "key_id": record.key_id,
                 "memory_id": record.memory_id,
@@ -232,15 +235,25 @@ def _texts(column: str, cell: Cell) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _triples(column: str, cell: Cell) -> list[tuple[object, object, object]]:
+def _entries(column: str, cell: Cell) -> list[tuple[str, list[object]]]:
+    """What a key has learned: each text, and what is known of it."""
     if cell in {"[]", b"[]"}:
         return []
     values = _json(column, cell)
     if not isinstance(values, list) or not all(
-        isinstance(value, list) and len(value) == 3 and isinstance(value[0], str) and value[0] for value in values
+        isinstance(value, list) and len(value) >= 3 and isinstance(value[0], str) and value[0] for value in values
     ):
         raise UnsoundRow(f"{column} is not a list of what was learned")
-    return [(value[0], value[1], value[2]) for value in values]
+    return [(value[0], value[1:]) for value in values]
+
+
+def _learned(alias: str, facts: Sequence[object]) -> LearnedAlias:
+    """Entries of version 1 have no namespaces."""
+    added_at, hits, *rest = facts
+    namespaces = rest[0] if rest else []
+    if not isinstance(namespaces, list) or not all(isinstance(name, str) for name in namespaces):
+        raise UnsoundRow("learned has namespaces that are none")
+    return LearnedAlias(alias, _number("learned", added_at), _count("learned", hits), tuple(namespaces))
 
 
 def _source(cell: Cell) -> dict[str, str]:
@@ -290,13 +303,10 @@ def key_of(row: Row) -> Key:
         concept=_text("concept", row[1]),
         key_type=cast("KeyType", _one_of("key_type", row[2], KEY_TYPES)),
         aliases=_texts("aliases", row[3]),
-        learned=tuple(
-            LearnedAlias(str(alias), _number("learned", added_at), _count("learned", hits))
-            for alias, added_at, hits in _triples("learned", row[4])
-        ),
+        learned=tuple(_learned(alias, facts) for alias, facts in _entries("learned", row[4])),
         candidates=tuple(
-            AliasCandidate(str(query), _count("candidates", count), _number("candidates", last_seen))
-            for query, count, last_seen in _triples("candidates", row[5])
+            AliasCandidate(query, _count("candidates", count), _number("candidates", last_seen))
+            for query, (count, last_seen, *_) in _entries("candidates", row[5])
         ),
     )
 
@@ -308,6 +318,7 @@ def link_of(row: Row) -> Link:
         memory_id=_text("memory_id", row[1]),
         weight=_number("weight", row[2], WEIGHT_MIN, WEIGHT_MAX),
         position=_count("position", row[3]),
+        surfaces=tuple(map(sys.intern, _texts("surfaces", row[4]))),  # many links say the same word
     )
 
 

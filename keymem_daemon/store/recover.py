@@ -112,7 +112,7 @@ def _salvaged(path: Path, new: sqlite3.Connection) -> dict[str, int]:
     new.execute("BEGIN IMMEDIATE")
     try:
         for table in SALVAGED:
-            columns = [str(row[1]) for row in new.execute(f"PRAGMA table_info({table})")]
+            columns = _common(_columns(new, table), _columns(old, table))
             insert = f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
             for row in _rows(old, table, columns):
                 counts[table] += new.execute(insert, [_as_text(cell) for cell in row]).rowcount
@@ -121,6 +121,18 @@ def _salvaged(path: Path, new: sqlite3.Connection) -> dict[str, int]:
     finally:
         old.close()
     return counts
+
+
+def _columns(db: sqlite3.Connection, table: str) -> list[str]:
+    try:
+        return [str(_as_text(row[1])) for row in db.execute(f"PRAGMA table_info({table})")]
+    except sqlite3.DatabaseError:
+        return []
+
+
+def _common(new: list[str], old: list[str]) -> list[str]:
+    """The columns to read: those that a file of an earlier version has, or all where it cannot say."""
+    return [column for column in new if column in old] or new
 
 
 def _salvaged_without_first_page(path: Path, new: sqlite3.Connection) -> dict[str, int]:

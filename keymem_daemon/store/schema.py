@@ -2,14 +2,15 @@
 
 Every table has an ascending integer of its own, so that what was linked first is read first and so that a damaged file can be
 read row by row. Texts stand in as few places as possible: forgetting one must find them all. `changes.trace` finds
-every image of a text; `vectors` knows texts by hash only.
+every image of a text; `vectors` knows texts by hash only. Columns that came later stand last in their table and have a default, so
+that the rows of an older file whose first page is lost can still be read by the present layout.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-VERSION: Final = 1
+VERSION: Final = 2
 """What `PRAGMA user_version` of a database of this build says."""
 
 TABLES: Final = (
@@ -52,6 +53,7 @@ TABLES: Final = (
         memory_id TEXT NOT NULL REFERENCES memories (id) ON DELETE CASCADE,
         weight REAL NOT NULL,
         position INTEGER NOT NULL,
+        surfaces TEXT NOT NULL DEFAULT '[]',
         UNIQUE (key_id, memory_id)
     )
     """,

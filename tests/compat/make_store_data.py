@@ -53,16 +53,16 @@ CAFE = Key(
     "020000000001",
     "harbour cafe",
     aliases=("café at the harbour",),
-    learned=(LearnedAlias("the place by the boats", 1_700_200_000.0, 2),),
+    learned=(LearnedAlias("the place by the boats", 1_700_200_000.0, 2, ("default",)),),
     candidates=(AliasCandidate("where we had lunch", 2, 1_700_210_000.0),),
 )
 NAME = Key("020000000002", "동건", "name")
 FRUIT = Key("020000000003", "딸기", aliases=("strawberry",))
 LINKS = (
     Link(CAFE.id, OLD.id, 0.5),
-    Link(CAFE.id, CURRENT.id, 1.1),
+    Link(CAFE.id, CURRENT.id, 1.1, surfaces=("café at the harbour",)),
     Link(NAME.id, PASSING.id, 1.0, 0),
-    Link(FRUIT.id, PASSING.id, 0.1, 1),
+    Link(FRUIT.id, PASSING.id, 0.1, 1, ("strawberry", "딸기")),
     Link(NAME.id, CURRENT.id, 3.0, 1),
 )
 REQUEST = ("request-1", '{"new_id":"010000000002","superseded":"010000000001"}')

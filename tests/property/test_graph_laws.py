@@ -16,7 +16,7 @@ from rule_book import RuleBook
 from keymem_daemon.core.changes import Change, Commit, KeyChanged, LinkSet, MemoryChanged
 from keymem_daemon.core.decide.plan import Plan
 from keymem_daemon.core.graph import Graph
-from keymem_daemon.core.model import Actor, Scope
+from keymem_daemon.core.model import Actor, Link, Scope
 from keymem_daemon.core.text import fold, normalized, scripts
 from keymem_daemon.ports import Store
 from keymem_daemon.store.memory import MemoryStore
@@ -43,6 +43,7 @@ def view(graph: Graph) -> object:
         "referrers": {m: set(graph.referrers(m)) for m in names},
         "neighbours": {m: set(graph.neighbours(m)) for m in names},
         "key_ids": {m: set(graph.key_ids_of(m)) for m in names},
+        "surfaces_in": {k: [graph.surfaces_in(k, s) for s in SCOPES] for k in graph.keys},
         "links_of": {m: graph.links_of(m) for m in names},
         "members": {k: dict(graph.members(k)) for k in graph.keys},
     }
@@ -87,12 +88,26 @@ def check_against_recount(graph: Graph) -> None:
             members = {link.memory_id for link in links if link.key_id == key_id and link.memory_id in inside}
             assert graph.memory_count(key_id, scope) == len(members)
             assert {link.memory_id for link in graph.active_members(key_id, scope)} == members
-        used = Counter(s for link in links if link.memory_id in inside for s in scripts(keys[link.key_id].concept))
+            check_words(graph, key_id, scope, [link for link in links if link.key_id == key_id and link.memory_id in inside])
+        used = Counter(s for link in links if link.memory_id in inside for s in scripts(" ".join(graph.words_of(link))))
         assert graph.scripts_in(scope) == dict(used)
     texts = Counter((fold(memories[m].namespace), normalized(memories[m].content)) for m in active)
     assert all(count == 1 for count in texts.values()), "one text is one active memory"
     for m in active:
         assert graph.same_text(memories[m].namespace, memories[m].content) == memories[m]
+
+
+def check_words(graph: Graph, key_id: str, scope: Scope, links: list[Link]) -> None:
+    """A scope knows of a key what its own memories call it, in the order of the key's own surfaces."""
+    key, known = graph.keys[key_id], graph.surfaces_in(key_id, scope)
+    if scope is None:
+        assert known == key.surfaces
+        return
+    said = {word for link in links for word in graph.words_of(link)}
+    said |= {learned.alias for learned in key.learned if not scope.isdisjoint(learned.namespaces)} if links else set()
+    assert set(known) <= said
+    order = [fold(surface) for surface in key.surfaces]
+    assert [fold(word) for word in known] == [surface for surface in order if surface in set(map(fold, said))]
 
 
 def _attempt(book: RuleBook, command: Command, plan: Plan) -> bool:

@@ -25,6 +25,12 @@ from keymem_daemon.service.retrieve import retrieve
 
 MARKS = {"alpha": "quartz", "beta": "granite", "gamma": "marble"}
 TOPICS = ("garden", "engine", "letter")
+# Keys that all share, each in words of its own.
+WORDS = {
+    "alpha": ("Python", "database", "Cherry"),
+    "beta": ("파이썬", "DB", "cherries"),
+    "gamma": ("PYTHON", "데이터베이스", "CHERRY"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,7 @@ async def perform(engine: Engine, act: Act, number: int) -> None:
     mark, ids = MARKS[act.namespace], list(engine.graph.memories)
     memory_id = ids[act.pick % len(ids)] if ids else "ffffffffffff"
     text = f"The {act.topic} of {mark} number {number} stands near the bridge of {mark}{act.pick}"
-    keys = (f"{mark} {act.topic}", act.topic, f"{mark}{act.pick}")
+    keys = (f"{mark} {act.topic}", act.topic, f"{mark}{act.pick}", WORDS[act.namespace][act.pick % 3])
     match act.verb:
         case "remember":
             await saved(engine, text, *keys, namespace=act.namespace)
@@ -82,6 +88,8 @@ def answers(engine: Engine, namespace: str) -> Iterator[tuple[Awaitable[dict[str
     for query in (*TOPICS, "bridge", "number of the garden"):
         yield recall(engine, who, query, f"what about the {query} near the bridge", namespace, 20, explain=True), ""
         yield retrieve(engine, who, query, None, namespace, 100, 5, explain=True, learn=False), ""
+    for word in WORDS[namespace]:
+        yield recall(engine, who, word, f"what about {word}", namespace, 20, explain=True), ""
     yield recall(engine, who, "zeppelin timetable", None, namespace), ""
     yield browse_keys(engine, who, namespace, limit=100), ""
     yield browse_keys(engine, who, namespace, hubs_only=True), ""
@@ -108,6 +116,7 @@ def test_a_read_of_one_namespace_tells_nothing_of_the_others(script: list[Act], 
         visible = {k for m in inside for k in graph.key_ids_of(m)}
         foreign = ({*graph.memories} - inside) | ({*graph.keys} - visible)
         marks = [mark for name, mark in MARKS.items() if name != namespace]
+        marks += [word for name, words in WORDS.items() if name != namespace for word in words]
         names = [name for name in MARKS if name != namespace]
         for answer, given_id in answers(engine, namespace):
             text = await told(answer)

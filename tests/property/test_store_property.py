@@ -104,10 +104,10 @@ def test_a_row_is_the_record_it_was_made_of(memory: Memory, key: Key, link: Link
 
 
 @given(record=memories | keys | links)
-def test_an_image_says_all_that_a_record_says(record: Memory | Key | Link) -> None:
+def test_an_image_says_all_that_a_record_says_but_for_the_words_of_a_link(record: Memory | Key | Link) -> None:
     told = json.loads(encoded(image(record)))
     assert told == image(record)
-    assert set(told) == set(type(record).__dataclass_fields__)
+    assert set(told) == set(type(record).__dataclass_fields__) - {"surfaces"}
 
 
 @given(st.dictionaries(texts, st.none() | texts | st.binary() | st.integers() | st.floats()))

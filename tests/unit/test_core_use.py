@@ -221,7 +221,7 @@ def test_pruning_drops_aliases_never_hit_in_30_days_and_stale_candidates_and_kee
         for _ in range(3):
             book.learn(key_id, memory_id, query, 0.9)
     book.learn(key_id, memory_id, "once seen")
-    book.carry_out(lambda plan: decide_alias_hit(plan, key_id, "фробник"))
+    book.carry_out(lambda plan: decide_alias_hit(plan, key_id, memory_id, "фробник"))
     book.clock.advance(days=30)
     assert book.carry_out(lambda plan: decide_prune(plan, book.clock.now(), LearningRules())) == 0
     book.clock.advance(seconds=1)

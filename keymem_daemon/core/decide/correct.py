@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from keymem_daemon.core.changes import MemoryAdded, MemoryChanged
-from keymem_daemon.core.decide.keys import KeyRules, NearKey, resolve, tie
+from keymem_daemon.core.decide.keys import KeyRules, NearKey, hints_within, resolve, tie
 from keymem_daemon.core.decide.limits import WantedKey
 from keymem_daemon.core.decide.plan import Plan
 from keymem_daemon.core.errors import InvalidArgument
@@ -91,17 +91,18 @@ def decide_correct(plan: Plan, correction: Correction, stamp: Mapping[str, str],
         _prune(plan, successor.supersedes)
     near: list[NearKey] = []
     inherited: tuple[str, ...] = ()
+    own = frozenset({fold(old.namespace)})
+    weights = {link.key_id: link.weight for link in inherited_links}
     if correction.keys is None:
-        tie(plan, new_id, [link.key_id for link in inherited_links], {link.key_id: link.weight for link in inherited_links})
-        inherited = tuple(plan.graph.keys[link.key_id].concept for link in inherited_links)
+        tie(plan, new_id, [(link.key_id, word) for link in inherited_links for word in plan.graph.words_of(link)], weights)
+        inherited = tuple(plan.graph.name_in(link.key_id, own) for link in inherited_links)
     else:
-        weights = {link.key_id: link.weight for link in inherited_links}
-        key_ids = []
+        named = []
         for wanted in correction.keys:
             key_id, hints = resolve(plan, wanted, rules)
-            key_ids.append(key_id)
-            near.extend(hint for hint in hints if plan.graph.memory_count(hint.key_id, frozenset({fold(old.namespace)})))
-        tie(plan, new_id, key_ids, weights)
+            named.append((key_id, wanted.surface))
+            near.extend(hints_within(plan, hints, own))
+        tie(plan, new_id, named, weights)
     _refer_to_successor(plan, old.id, new_id)
     return Corrected(new_id, old.id, inherited, successor is not None, tuple(near))
 

@@ -6,7 +6,7 @@ everything beyond equal spelling is decided by `core.merging` and anything in do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from keymem_daemon.core.lexicon import Lexicon
 from keymem_daemon.core.merging import Create, MergeInto, Neighbour, decide_by_similarity, merge_groups
 from keymem_daemon.core.model import Key, Link
 from keymem_daemon.core.profiles import Profile
+from keymem_daemon.core.text import fold
 
 
 class Similarity(Protocol):
@@ -91,6 +92,14 @@ def resolve(plan: Plan, wanted: WantedKey, rules: KeyRules) -> tuple[str, tuple[
     return key.id, near
 
 
+def hints_within(plan: Plan, hints: Iterable[NearKey], scope: frozenset[str]) -> Iterator[NearKey]:
+    """The hints on keys of the scope, in its own words: a concept of another namespace is none of this one's business."""
+    for hint in hints:
+        name = plan.graph.name_in(hint.key_id, scope)
+        if name:
+            yield replace(hint, existing_concept=name)
+
+
 def concepts_in_group(plan: Plan, group: str) -> list[str]:
     """Ids of the concept keys that are one whatever their spelling, by the group's name."""
     return [key_id for key_id in plan.graph.keys_in_group(group) if plan.graph.keys[key_id].key_type == "concept"]
@@ -103,13 +112,30 @@ def _joined(plan: Plan, key_id: str, surface: str) -> str:
     return key_id
 
 
-def tie(plan: Plan, memory_id: str, key_ids: Sequence[str], weights: dict[str, float] | None = None) -> None:
-    """Link the memory to each key that it does not have yet, after those it has."""
+def tie(plan: Plan, memory_id: str, named: Iterable[tuple[str, str]], weights: Mapping[str, float] | None = None) -> None:
+    """Link the memory to each key, named (key id, surface), that it does not have yet, after those it has, in the words that it says."""
     position = max((link.position for link in plan.graph.links_of(memory_id)), default=-1) + 1
-    for key_id in dict.fromkeys(key_ids):
-        if plan.graph.link(key_id, memory_id) is None:
-            plan.make(LinkSet(Link(key_id, memory_id, (weights or {}).get(key_id, 1.0), position)))
+    said: dict[str, list[str]] = {}
+    for key_id, surface in named:
+        said.setdefault(key_id, []).append(surface)
+    for key_id, surfaces in said.items():
+        concept = plan.graph.keys[key_id].concept
+        link = plan.graph.link(key_id, memory_id)
+        words = _worded(concept, [*(() if link is None else plan.graph.words_of(link)), *surfaces])
+        if link is None:
+            plan.make(LinkSet(Link(key_id, memory_id, (weights or {}).get(key_id, 1.0), position, words)))
             position += 1
+        elif link.surfaces != words:
+            plan.make(LinkSet(replace(link, surfaces=words)))
+
+
+def _worded(concept: str, surfaces: Sequence[str]) -> tuple[str, ...]:
+    """`Link.surfaces` of a link said in these words: each once, however it is written, and none where the concept is all there is."""
+    said: dict[str, str] = {}
+    for surface in surfaces:
+        said.setdefault(fold(surface), surface)
+    words = tuple(said.values())
+    return () if words == (concept,) else words
 
 
 def drop_if_orphaned(plan: Plan, key_id: str) -> None:

@@ -67,7 +67,7 @@ def _promote(
     known = [] if existing is None else [existing.id]
     known += [other for group in merge_groups(query, rules.lexicon) for other in concepts_in_group(plan, group)]
     if known and known[0] != key.id:
-        tie(plan, memory_id, known[:1])
+        tie(plan, memory_id, [(known[0], query)])
         return "key"
     verdict = decide_by_similarity(
         query,
@@ -82,20 +82,24 @@ def _promote(
     if mergeable and key.key_type == "concept":
         if len(key.learned) >= learning.max_aliases:
             return "nothing"
-        plan.make(KeyChanged(replace(key, learned=(*key.learned, LearnedAlias(query, now)))))
+        space = fold(plan.graph.memories[memory_id].namespace)
+        plan.make(KeyChanged(replace(key, learned=(*key.learned, LearnedAlias(query, now, namespaces=(space,))))))
         return "alias"
     new = Key(id=rules.new_id(), concept=query)
     plan.make(KeyAdded(new))
     rules.similarity.created(new.id, query)
-    tie(plan, memory_id, [new.id])
+    tie(plan, memory_id, [(new.id, query)])
     return "key"
 
 
-def decide_alias_hit(plan: Plan, key_id: str, query: str) -> None:
-    """A learned alias led somewhere: it stays."""
+def decide_alias_hit(plan: Plan, key_id: str, memory_id: str, query: str) -> None:
+    """A learned alias led to the memory: it stays, and it is a word of that namespace, too."""
     key = plan.graph.keys[key_id]
-    folded = fold(query)
-    hit = tuple(replace(a, hits=a.hits + 1) if fold(a.alias) == folded else a for a in key.learned)
+    folded, space = fold(query), fold(plan.graph.memories[memory_id].namespace)
+    hit = tuple(
+        replace(a, hits=a.hits + 1, namespaces=tuple(dict.fromkeys((*a.namespaces, space)))) if fold(a.alias) == folded else a
+        for a in key.learned
+    )
     if hit != key.learned:
         plan.make(KeyChanged(replace(key, learned=hit)))
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from keymem_daemon.core.changes import MemoryAdded, MemoryChanged
-from keymem_daemon.core.decide.keys import KeyRules, NearKey, resolve, tie
+from keymem_daemon.core.decide.keys import KeyRules, NearKey, hints_within, resolve, tie
 from keymem_daemon.core.decide.limits import (
     WantedKey,
     checked_content,
@@ -116,13 +116,12 @@ def decide_remember(plan: Plan, new: NewMemory, stamp: Mapping[str, str], now: f
     else:
         _extend(plan, same, new)
     near: list[NearKey] = []
-    key_ids: list[str] = []
+    named: list[tuple[str, str]] = []
     for wanted in new.keys:
         key_id, hints = resolve(plan, wanted, rules)
-        key_ids.append(key_id)
-        # A concept of another namespace is none of this one's business, not even as a hint.
-        near.extend(hint for hint in hints if plan.graph.memory_count(hint.key_id, scope))
-    tie(plan, memory_id, key_ids)
+        named.append((key_id, wanted.surface))
+        near.extend(hints_within(plan, hints, scope))
+    tie(plan, memory_id, named)
     hints_ = Hints(tuple(near), tuple(k.surface for k in new.keys if word_count(k.surface) > 2), note, new.dropped_keys)
     return Remembered(memory_id, hints_) if same is None else Duplicate(memory_id, hints_)
 

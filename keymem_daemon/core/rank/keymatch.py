@@ -12,6 +12,7 @@ from typing import Final, Literal
 from keymem_daemon.core.graph import Graph
 from keymem_daemon.core.lexicon import Lexicon
 from keymem_daemon.core.merging import merge_groups
+from keymem_daemon.core.model import Scope
 from keymem_daemon.core.text import candidate_spans, fold
 
 MatchType = Literal["concept", "alias", "semantic", "lexical"]
@@ -30,15 +31,18 @@ class LiteralMatch:
     surface: str
 
 
-def literal_matches(graph: Graph, lexicon: Lexicon, text: str) -> dict[str, LiteralMatch]:
-    """The keys named by ``text`` (its first 2,000 characters), by key id; each with its best match."""
+def literal_matches(graph: Graph, lexicon: Lexicon, text: str, scope: Scope = None) -> dict[str, LiteralMatch]:
+    """The keys named by ``text`` (its first 2,000 characters), by key id; each with its best match.
+
+    All words of a key name it, whoever said them; ``concept`` is the word that the scope's memories have for it.
+    """
     folded = fold(text)[:LITERAL_CHARS]
     found: list[tuple[int, int, str, bool]] = []
     for start, end in candidate_spans(folded):
         surface = folded[start:end]
         key_id = graph.key_id_of_folded(surface)
         if key_id is not None:
-            found.append((start, end, key_id, fold(graph.keys[key_id].concept) == surface))
+            found.append((start, end, key_id, fold(graph.name_in(key_id, scope)) == surface))
             continue
         if not surface[-1].isascii() and not lexicon.may_know(surface):
             continue  # no plural and no word of the lexicon: every stretch of a text without spaces is asked for
