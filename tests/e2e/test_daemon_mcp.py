@@ -129,6 +129,7 @@ def test_the_official_client_walks_from_newton_to_strawberries_with_all_ten_tool
 def test_the_handshake_agrees_on_the_revision_and_tells_the_live_counts(daemon: RunningDaemon, revision: str) -> None:
     method = "server/discover" if revision in MODERN else "initialize"
     headers, body = request_for(method, revision)
+    daemon.verb("recall", {"query": "anything"})  # answered when the store has been read: before that nothing is counted
     with daemon.over_socket() as client:
         result = client.post("/mcp", headers=headers, json=body).json()["result"]
     assert "Now held:" in result["instructions"]
