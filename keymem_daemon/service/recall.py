@@ -102,6 +102,7 @@ async def recall(
     judged = replace(said, direction=None) if deadline.skipped and not stage.cosines else said
     if not candidates or not _passes_gate(engine, asked, judged, stage, scope, weights):
         nearest = await deadline.within("nearest keys", lambda: _nearest(engine, asked, said, scored, scope)) or []
+        _note_recall(engine, caller, question, asked, now, nearest)
         return {**result, "status": "no_match", "nearest_keys": nearest, "next_step": _missed(nearest), **_late(deadline, explain)}
     asked_for = frozenset(key_id for key_id, match in asked.named.items() if match.surface == fold(question))
     ordered = _ordered(graph, candidates, asked_for, scope, engine.settings.key_hub_min_links)
@@ -119,7 +120,7 @@ async def recall(
             **explained_preview(engine, memory, best.key_id, best.support, stage, said, scope, now),
             "query_terms": [token.term for token in said.tokens[:QUERY_TERMS]],
         }
-    _note_recall(engine, caller, question, asked, now)
+    _note_recall(engine, caller, question, asked, now, ())
     return _fitted(result, preview, chars)
 
 
@@ -328,13 +329,15 @@ async def _confirmed_by_restating(engine: Engine, caller: Caller, memory: Memory
     return engine.graph.memory(memory.id)
 
 
-def _note_recall(engine: Engine, caller: Caller, question: str, asked: Signals, now: float) -> None:
-    """What learning may follow: keys matched by meaning only, or almost."""
+def _note_recall(engine: Engine, caller: Caller, question: str, asked: Signals, now: float, nearest: Sequence[Result]) -> None:
+    """What learning may follow: keys matched by meaning only, or almost; after a miss also the ``nearest`` that were offered instead."""
     if not engine.settings.autokey:
         return
     floor = engine.settings.autokey_confirm_floor
-    weak = {k: c for k, c in {**asked.almost, **asked.meant}.items() if c >= floor and k not in asked.named}
     graph = engine.graph
+    offered = {view["key_id"]: view["similarity"] for view in nearest if graph.keys[view["key_id"]].key_type == "concept"}
+    reached = {**offered, **asked.almost, **asked.meant}
+    weak = {key_id: cosine for key_id, cosine in reached.items() if cosine >= floor and key_id not in asked.named}
     learned = frozenset(
         key_id
         for key_id, match in asked.named.items()
