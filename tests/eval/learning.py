@@ -1,12 +1,16 @@
 """What use teaches: thousands of recalls, each followed by reading what the agent was after, and what the store is like afterwards.
 
-    python tests/eval/learning.py [SET.json …] [--cycles 2000] [--json OUT] [--write-docs]
+    python tests/eval/learning.py [SET.json …] [--cycles 2000] [--json OUT] [--write-docs] [--alone]
 
-Sets as for run.py, all in one store. Half of the questions are needs that come back, drawn by Zipf's law (1 / rank); the other half are never
-asked. A cycle is what an agent does: recall with up to three telling words of the question and the question as context; when
-the preview is not what answers, look through the listed keys, first those of the answer, then those of the preview, and take the
-first that has the memory among its first five handles; read it through that key. An agent that does not find it reads nothing.
-Ten minutes pass between two cycles. Nothing is told to the store but these calls.
+Sets as for run.py, all in one store. Half of the questions come back, the other half are never asked, in no words. Every second cycle
+an agent comes with a question, the others with a short query; `needs.py` says how they are made. Within its kind a need is drawn by
+Zipf's law (1 / rank).
+
+A cycle is what an agent does: recall; when the preview is not what answers, look through the listed keys (after a miss those that
+are offered instead), first those of the answer, then those of the preview, and take the first that has the memory among its first five
+handles; read it through that key. An agent that does not find it reads nothing. Ten minutes pass between two cycles. Nothing is told to
+the store but these calls. The same cycles are played with everything learned, with weights alone (``KEYMEM_AUTOKEY=false``), with
+vocabulary alone (the weight that a read gave is taken back), and not at all: then only the time passes. ``--alone`` plays the first.
 """
 
 # ruff: noqa: T201 - a runner prints
@@ -17,208 +21,384 @@ import asyncio
 import json
 import random
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from benchmark_page import PAGE, replace_part, table
 from comparison import TOP_K
-from honesty import gold_ids
 from learning_plot import Curve, drawn
 from measures import Difference, difference, mean, scored
-from question_sets import Question, QuestionSet, Space, load_sets
-from run import chosen_sets
+from needs import KINDS, Frequencies, Kind, Need, questions_of, short_needs, wordings
+from question_sets import QuestionSet, load_sets
+from run import HOME, chosen_sets
 from subjects import EngineSubject, Ids, RememberingEncoder, engine_subject, has_korean, import_set
 
+from keymem_daemon.core.changes import LinkSet
+from keymem_daemon.core.decide.learn import CANDIDATES_PER_KEY
+from keymem_daemon.core.decide.plan import Plan
+from keymem_daemon.core.graph import Graph
 from keymem_daemon.core.model import WEIGHT_MAX, WEIGHT_MIN
-from keymem_daemon.index.stopwords import ENGLISH
+from keymem_daemon.core.text import fold
 from keymem_daemon.service.navigate import read_key, read_memory
 
 SEED: Final = 7
-TELLING_WORDS: Final = 3
 HANDLES: Final = 5
 MINUTES_BETWEEN: Final = 10.0
-CHECKPOINTS: Final = 10
+CHECKPOINTS: Final = 8
+SAMPLED: Final = 3
+"""Of the short needs that are never asked every third is measured."""
 PICTURE: Final = PAGE.with_name("learning.svg")
+TURNS: Final[tuple[Kind, ...]] = ("question", "rarest", "question", "other words", "question", "wording")
+"""The kinds of need, in turn."""
+
+REPEATED: Final = "hit@1, questions that come back"
+REPEATED_R5: Final = "R@5, questions that come back"
+SHORT: Final = "hit@1, short needs that come back"
+UNTOUCHED: Final = "hit@1, questions never asked"
+UNTOUCHED_R5: Final = "R@5, questions never asked"
+UNTOUCHED_SHORT: Final = "hit@1, short needs never asked"
+MEASURES: Final = (REPEATED, REPEATED_R5, SHORT, UNTOUCHED, UNTOUCHED_R5, UNTOUCHED_SHORT)
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
-    """A question of a space, and the memories that answer it."""
+class Teaching:
+    """What the store may learn."""
 
-    question: Question
-    space: Space
-    gold: frozenset[str]
+    name: str
+    weights: bool
+    vocabulary: bool
+
+
+EVERYTHING: Final = Teaching("both", weights=True, vocabulary=True)
+NOTHING: Final = Teaching("nothing", weights=False, vocabulary=False)
+TEACHINGS: Final = (NOTHING, Teaching("weights", weights=True, vocabulary=False), Teaching("vocabulary", weights=False, vocabulary=True), EVERYTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What is asked in which order, what of it more than once, and what never."""
+
+    sequence: tuple[Need, ...]
+    repeated: tuple[Need, ...]
+    short: tuple[Need, ...]
+    untouched: tuple[Need, ...]
+    untouched_short: tuple[Need, ...]
+
+
+Planned = Callable[[Ids, EngineSubject], Script]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and the greatest weight, and what of vocabulary there is: in all, and at most by one key."""
+
+    weights: tuple[float, float]
+    aliases: int
+    most_aliases: int
+    candidates: int
+    most_candidates: int
 
     @property
-    def words(self) -> str:
-        """What an agent would look for: the longest words that are no stop words, as they follow each other."""
-        words = [word for word in (w.strip(".,?!\"'()") for w in self.question.query.split()) if word and word.casefold() not in ENGLISH]
-        telling = set(sorted(range(len(words)), key=lambda i: (-len(words[i]), i))[:TELLING_WORDS])
-        return " ".join(word for i, word in enumerate(words) if i in telling) or self.question.query
+    def hold(self) -> bool:
+        """Whether nothing is beyond its limit."""
+        low, high = self.weights
+        return WEIGHT_MIN <= low <= high <= WEIGHT_MAX and self.most_aliases <= 8 and self.most_candidates <= CANDIDATES_PER_KEY
+
+    @classmethod
+    def of(cls, graph: Graph) -> Bounds:
+        """Those of a store."""
+        weights = [link.weight for link in graph.all_links()]
+        aliases = [len(key.learned) for key in graph.keys.values()]
+        candidates = [len(key.candidates) for key in graph.keys.values()]
+        return cls((min(weights), max(weights)), sum(aliases), max(aliases), sum(candidates), max(candidates))
 
 
 @dataclass(slots=True)
 class Outcome:
-    """Curves over cycles, the paired differences from first to last, and the bounds that must hold."""
+    """Per measure a value for each need at each checkpoint; what was learned; and the bounds that must hold."""
 
+    script: Script
     cycles: list[int] = field(default_factory=list)
-    repeated_hit: list[list[float]] = field(default_factory=list)
-    repeated_r5: list[list[float]] = field(default_factory=list)
-    untouched_hit: list[list[float]] = field(default_factory=list)
-    untouched_r5: list[list[float]] = field(default_factory=list)
+    values: dict[str, list[list[float]]] = field(default_factory=lambda: {name: [] for name in MEASURES})
+    bounds: list[Bounds] = field(default_factory=list)
     reads: int = 0
-    weights: tuple[float, float] = (1.0, 1.0)
-    aliases: int = 0
-    most_aliases: int = 0
     keys_learned: int = 0
+    taught: list[str] = field(default_factory=list)
+    """What each short need that came back has become: "alias", "key" or "not learned"."""
 
-    def gains(self) -> dict[str, Difference]:
+    def last(self, name: str) -> list[float]:
+        """A measure after all cycles."""
+        return self.values[name][-1]
+
+    def gain(self, name: str) -> Difference:
         """The last checkpoint minus the first."""
-        curves = {
-            "hit@1 of recall, repeated needs": self.repeated_hit,
-            "R@5, repeated needs": self.repeated_r5,
-            "hit@1 of recall, untouched questions": self.untouched_hit,
-            "R@5, untouched questions": self.untouched_r5,
-        }
-        return {name: difference(curve[-1], curve[0]) for name, curve in curves.items()}
-
-    def first_last(self) -> dict[str, tuple[float, float]]:
-        """The means behind `gains`."""
-        curves = (self.repeated_hit, self.repeated_r5, self.untouched_hit, self.untouched_r5)
-        return {name: (mean(curve[0]), mean(curve[-1])) for name, curve in zip(self.gains(), curves, strict=True)}
+        return difference(self.values[name][-1], self.values[name][0])
 
     @property
     def bounded(self) -> bool:
-        """Whether every weight and every number of aliases is within its limits."""
-        return WEIGHT_MIN <= self.weights[0] <= self.weights[1] <= WEIGHT_MAX and self.most_aliases <= 8
+        """Whether the bounds held whenever they were looked at."""
+        return all(bounds.hold for bounds in self.bounds)
+
+    def of_short(self, what: str) -> list[int]:
+        """Places of the short needs that came back which are of this kind, or became this ("alias", "key", "not learned")."""
+        return [i for i, need in enumerate(self.script.short) if what in {need.kind, self.taught[i]}]
+
+    def change(self, name: str, places: Sequence[int]) -> tuple[float, float, Difference]:
+        """The means before and after of some of a measure's needs, and the difference."""
+        first, last = ([row[i] for i in places] for row in (self.values[name][0], self.values[name][-1]))
+        return mean(first), mean(last), difference(last, first)
 
 
-def needs_of(sets: Sequence[QuestionSet], ids: Ids) -> list[Need]:
-    """All answerable questions."""
-    return [Need(q, space, gold_ids(q, space, ids)) for questions in sets for space in questions.spaces for q in space.answerable]
+def zipf(sets: Sequence[QuestionSet], cycles: int, ids: Ids, subject: EngineSubject) -> Script:
+    """The needs of the sets, divided and drawn: the same for the same sets, whatever the store learns."""
+    chance = random.Random(SEED)  # noqa: S311 - repeatable, no secret
+    asked: dict[Kind, list[Need]] = {kind: [] for kind in KINDS}
+    untouched: list[Need] = []
+    untouched_short: list[Need] = []
+    found = [(space, place, *pair) for questions in sets for space in questions.spaces for place, pair in enumerate(questions_of(space, ids))]
+    chance.shuffle(found)
+    for number, (space, place, question, need) in enumerate(found):
+        short = short_needs(space, question, place, need, subject.engine.catalog.tokenizer, _frequencies(subject, space.namespace))
+        if number < len(found) // 2:
+            for one in (need, *short):
+                asked[one.kind].append(one)
+        else:
+            untouched.append(need)
+            untouched_short.extend(short)
+    asked["wording"] = wordings(sets, ids)
+    chance.shuffle(asked["wording"])
+    turns = [kind for kind in TURNS if asked[kind]]
+    sequence = tuple(
+        chance.choices(asked[kind], [1 / rank for rank in range(1, len(asked[kind]) + 1)])[0]
+        for kind in (turns[number % len(turns)] for number in range(cycles))
+    )
+    again = [need for need, count in Counter(sequence).items() if count > 1]
+    again.sort(key=lambda need: (KINDS.index(need.kind), asked[need.kind].index(need)))
+    return Script(
+        sequence,
+        tuple(need for need in again if need.kind == "question"),
+        tuple(need for need in again if need.kind != "question"),
+        tuple(untouched),
+        tuple(untouched_short[::SAMPLED]),
+    )
 
 
-async def cycle(subject: EngineSubject, need: Need) -> bool:
+def drill(sets: Sequence[QuestionSet], ids: Ids, subject: EngineSubject) -> Script:
+    """Every wording, as often as it takes to learn one; questions are never asked."""
+    words = tuple(wordings(sets, ids))
+    untouched = tuple(need for questions in sets for space in questions.spaces for _, need in questions_of(space, ids))
+    return Script(words * subject.engine.learning.promote_n, (), words, untouched, ())
+
+
+def _frequencies(subject: EngineSubject, namespace: str) -> Frequencies:
+    lexical, scope = subject.engine.catalog.lexical, subject.caller().scope(namespace)
+    return lambda terms: {term: found.df for term, found in lexical.term_statistics(terms, scope).items()}
+
+
+async def cycle(subject: EngineSubject, need: Need, teaching: Teaching) -> bool:
     """Recall, look, read; whether the agent found what it was after."""
-    engine, namespace = subject.engine, need.space.namespace
-    answer = await subject.recall(need.words, need.question.query, namespace)
+    engine, namespace = subject.engine, need.namespace
+    answer = await subject.recall(need.words, need.context, namespace)
     memories = answer["memories"]
     if memories and memories[0]["id"] in need.gold:
-        await read_memory(engine, subject.caller(), memories[0]["id"], memories[0]["matched_key"]["key_id"], namespace)
+        await _read(subject, memories[0]["id"], memories[0]["matched_key"]["key_id"], namespace, teaching)
         return True
-    listed = [key["key_id"] for key in (*answer["keys"], *(k for m in memories for k in m["connected_keys"]))]
-    for key_id in dict.fromkeys(listed):
-        handles = (await read_key(engine, subject.caller(), key_id, need.question.query, namespace, HANDLES))["memories"]
+    views = (*answer["keys"], *answer.get("nearest_keys", ()), *(key for memory in memories for key in memory["connected_keys"]))
+    for key_id in dict.fromkeys(view["key_id"] for view in views):
+        handles = (await read_key(engine, subject.caller(), key_id, need.utterance, namespace, HANDLES))["memories"]
         found = next((handle["memory_id"] for handle in handles if handle["memory_id"] in need.gold), None)
         if found is not None:
-            await read_memory(engine, subject.caller(), found, key_id, namespace)
+            await _read(subject, found, key_id, namespace, teaching)
             return True
     return False
 
 
-async def simulated(sets: Sequence[QuestionSet], cycles: int) -> Outcome:
-    """The whole simulation."""
-    outcome = Outcome()
-    chance = random.Random(SEED)  # noqa: S311 - repeatable, no secret
-    async with engine_subject(RememberingEncoder(), korean=has_korean(sets)) as subject:
+async def _read(subject: EngineSubject, memory_id: str, key_id: str, namespace: str, teaching: Teaching) -> None:
+    engine = subject.engine
+    before = engine.graph.link(key_id, memory_id)
+    await read_memory(engine, subject.caller(), memory_id, key_id, namespace)
+
+    def take_back(plan: Plan) -> None:
+        link = plan.graph.link(key_id, memory_id)
+        if before is not None and link is not None:
+            plan.make(LinkSet(replace(link, weight=before.weight)))
+
+    if not teaching.weights:
+        engine.soften(None, take_back)
+
+
+async def simulated(
+    sets: Sequence[QuestionSet],
+    plan: Planned,
+    teaching: Teaching,
+    encoder: RememberingEncoder,
+    checkpoints: int = CHECKPOINTS,
+    before: Outcome | None = None,
+) -> Outcome:
+    """The whole simulation. ``before``, of the same sets and plan, began with an equal store: it need not be measured again."""
+    async with engine_subject(encoder, korean=has_korean(sets)) as subject:
         ids: Ids = {}
         for questions in sets:
             ids |= (await import_set(subject, questions)).ids
-        needs = needs_of(sets, ids)
-        chance.shuffle(needs)
-        asked, untouched = needs[: len(needs) // 2], needs[len(needs) // 2 :]
-        sequence = chance.choices(range(len(asked)), [1 / (rank + 1) for rank in range(len(asked))], k=cycles)
-        repeated = [asked[i] for i, count in sorted(Counter(sequence).items()) if count > 1]
-        before = len(subject.engine.graph.keys)
-        print(f"{len(ids)} memories, {len(repeated)} needs that come back, {len(untouched)} questions never asked", flush=True)
-        await _look(subject, outcome, 0, repeated, untouched)
-        for number, i in enumerate(sequence, start=1):
+        script = plan(ids, subject)
+        outcome, cycles = Outcome(script), len(script.sequence)
+        graph = subject.engine.graph
+        subject.engine.settings = replace(subject.engine.settings, autokey=teaching.vocabulary)
+        known = {fold(surface) for key in graph.keys.values() for surface in key.surfaces}
+        keys = len(graph.keys)
+        print(
+            f"learning {teaching.name}: {len(ids)} memories, {len(script.repeated)} questions and {len(script.short)} short needs come back, "
+            f"{len(script.untouched)} questions and {len(script.untouched_short)} short needs are never asked",
+            flush=True,
+        )
+        if before is None:
+            await _look(subject, outcome, 0)
+        else:
+            outcome.cycles, outcome.bounds = [0], before.bounds[:1]
+            outcome.values = {name: rows[:1] for name, rows in before.values.items()}
+        for number, need in enumerate(script.sequence, start=1):
             subject.clock.at += 60 * MINUTES_BETWEEN
-            outcome.reads += await cycle(subject, asked[i])
-            if number % max(1, cycles // CHECKPOINTS) == 0:
-                await _look(subject, outcome, number, repeated, untouched)
-        outcome.keys_learned = len(subject.engine.graph.keys) - before
+            if teaching != NOTHING:
+                outcome.reads += await cycle(subject, need, teaching)
+            if number % max(1, cycles // checkpoints) == 0:
+                await _look(subject, outcome, number)
+        outcome.keys_learned = len(graph.keys) - keys
+        outcome.taught = [_become(subject, need, known) for need in script.short]
     return outcome
 
 
-async def _look(subject: EngineSubject, outcome: Outcome, number: int, repeated: Sequence[Need], untouched: Sequence[Need]) -> None:
+def _become(subject: EngineSubject, need: Need, known: set[str]) -> str:
+    """What use made of the need's words; ``known`` are the surfaces that were there before."""
+    graph, words = subject.engine.graph, fold(need.words)
+    key = graph.key_of_surface(words)
+    if key is None or words in known or not graph.memory_count(key.id, subject.caller().scope(need.namespace)):
+        return "not learned"
+    return "key" if fold(key.concept) == words else "alias"
+
+
+async def _look(subject: EngineSubject, outcome: Outcome, number: int) -> None:
     """Measure without teaching: recall without a read changes nothing, and direct retrieval is told not to learn."""
+    script, values = outcome.script, outcome.values
     outcome.cycles.append(number)
-    for needs, hits, recalls in (
-        (repeated, outcome.repeated_hit, outcome.repeated_r5),
-        (untouched, outcome.untouched_hit, outcome.untouched_r5),
-    ):
-        hits.append([await _hit(subject, need) for need in needs])
-        recalls.append(
-            [scored(await subject.retrieve(n.question.query, n.space.namespace, TOP_K), n.gold)["R@5"] for n in needs]
-        )
-    graph = subject.engine.graph
-    weights = [link.weight for link in graph.all_links()]
-    outcome.weights = (min(weights), max(weights))
-    outcome.aliases = sum(len(key.learned) for key in graph.keys.values())
-    outcome.most_aliases = max(len(key.learned) for key in graph.keys.values())
-    print(
-        f"{number:>6} cycles  repeated: hit@1 {mean(outcome.repeated_hit[-1]):.4f} R@5 {mean(outcome.repeated_r5[-1]):.4f}  "
-        f"untouched: hit@1 {mean(outcome.untouched_hit[-1]):.4f} R@5 {mean(outcome.untouched_r5[-1]):.4f}  "
-        f"weights {outcome.weights[0]:.2f}–{outcome.weights[1]:.2f}  aliases {outcome.aliases} (at most {outcome.most_aliases})",
-        flush=True,
-    )
+    for name, needs in ((REPEATED, script.repeated), (SHORT, script.short), (UNTOUCHED, script.untouched), (UNTOUCHED_SHORT, script.untouched_short)):
+        values[name].append([await _hit(subject, need) for need in needs])
+    for name, needs in ((REPEATED_R5, script.repeated), (UNTOUCHED_R5, script.untouched)):
+        values[name].append([scored(await subject.retrieve(need.utterance, need.namespace, TOP_K), need.gold)["R@5"] for need in needs])
+    bounds = Bounds.of(subject.engine.graph)
+    outcome.bounds.append(bounds)
+    means = "  ".join(f"{name} {mean(outcome.last(name)):.4f}" for name in MEASURES)
+    low, high = bounds.weights
+    print(f"{number:>6} cycles  {means}  weights {low:.2f}–{high:.2f}  aliases {bounds.aliases} (at most {bounds.most_aliases})", flush=True)
 
 
 async def _hit(subject: EngineSubject, need: Need) -> float:
-    answer = await subject.recall(need.words, need.question.query, need.space.namespace)
+    answer = await subject.recall(need.words, need.context, need.namespace)
     return float(bool(answer["memories"]) and answer["memories"][0]["id"] in need.gold)
 
 
-def as_text(outcome: Outcome, sets: Sequence[QuestionSet]) -> str:
-    """The part of the page."""
-    rows = [
-        [name, f"{first:.3f}", f"{last:.3f}", f"{gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]"]
-        for (name, (first, last)), gain in zip(outcome.first_last().items(), outcome.gains().values(), strict=True)
-    ]
+def change_row(name: str, first: float, last: float, gain: Difference, count: int) -> list[str]:
+    """A line of a table."""
+    return [name, str(count), f"{first:.3f}", f"{last:.3f}", f"{gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]"]
+
+
+HEADS: Final = ("", "needs", "before", "after", "change, 95 % interval")
+
+
+def as_text(outcomes: Sequence[Outcome], drilled: Outcome | None, sets: Sequence[QuestionSet]) -> str:
+    """The part of the page; what everything taught comes last of the outcomes."""
+    outcome = outcomes[-1]
+    script = outcome.script
+    rows = [change_row(name, *outcome.change(name, range(len(outcome.last(name)))), len(outcome.last(name))) for name in MEASURES]
     what = (
-        f"{outcome.cycles[-1]:,} recalls over {', '.join(questions.name for questions in sets)} in one store, needs that come back by Zipf's law; "
-        f"{outcome.reads:,} of them ended in a read. {len(outcome.repeated_hit[0])} needs came back, {len(outcome.untouched_r5[0])} questions "
-        "were never asked."
+        f"{outcome.cycles[-1]:,} recalls over {', '.join(questions.name for questions in sets)} in one store, drawn by Zipf's law from half of the "
+        "questions and, every second one, from short queries: the rarest one to three words of a question, its words that no answer has, or other "
+        f"wordings of home's memories, translations among them. {outcome.reads:,} recalls ended in a read. {len(script.repeated)} questions and "
+        f"{len(script.short)} short needs came back; {len(script.untouched)} questions were never asked in any words."
     )
-    bounds = (
-        f"Link weights lie within [{outcome.weights[0]:.2f}, {outcome.weights[1]:.2f}]; {outcome.aliases} aliases were learned, at most "
-        f"{outcome.most_aliases} by one key, and {outcome.keys_learned} new keys."
+    sections = [
+        what,
+        f"![hit@1 and R@5 over the cycles]({PICTURE.name})",
+        table(HEADS, rows),
+        "hit@1 of the short needs that came back, by what their words have become and by kind:",
+        split(outcome),
+        _bounds(outcome),
+    ]
+    if len(outcomes) > 1:
+        sections += ["After the same cycles, by what the store may learn from them:", ablation(outcomes)]
+    if drilled is not None:
+        _, _, untouched = drilled.change(UNTOUCHED, range(len(drilled.script.untouched)))
+        drawn_evenly = (
+            f"Each of the {len(drilled.script.short)} wordings as often as it takes to learn one, over home alone. hit@1 of home's questions, none "
+            f"of which was asked, changed by {untouched.mean:+.3f} [{untouched.low:+.3f}, {untouched.high:+.3f}]:"
+        )
+        sections += [drawn_evenly, split(drilled)]
+    return "\n\n".join(sections)
+
+
+def _bounds(outcome: Outcome) -> str:
+    bounds = outcome.bounds[-1]
+    return (
+        f"Link weights lie within [{bounds.weights[0]:.2f}, {bounds.weights[1]:.2f}] (limits 0.1 and 3). Learned in all: {outcome.keys_learned} keys and "
+        f"{bounds.aliases} aliases, at most {bounds.most_aliases} by one key (limit 8). Counted but not learned yet: {bounds.candidates} queries, at most "
+        f"{bounds.most_candidates} by one key (limit {CANDIDATES_PER_KEY})."
     )
-    picture = f"![hit@1 and R@5 over the cycles]({PICTURE.name})"
-    return "\n\n".join([what, picture, table(["", "before", "after", "change, 95 % interval"], rows), bounds])
+
+
+def split(outcome: Outcome) -> str:
+    """hit@1 of the short needs, by what became of them and by kind."""
+    parts = {"a key of its own": "key", "an alias": "alias", "not learned": "not learned", **{f"kind: {kind}": kind for kind in KINDS[1:]}}
+    places = {name: outcome.of_short(what) for name, what in parts.items()}
+    return table(HEADS, [change_row(name, *outcome.change(SHORT, found), len(found)) for name, found in places.items() if found])
+
+
+def ablation(outcomes: Sequence[Outcome]) -> str:
+    """Every measure after all cycles, by what could be learned."""
+    rows = [[name, *(f"{mean(outcome.last(name)):.3f}" for outcome in outcomes)] for name in MEASURES]
+    learned = [i for what in ("key", "alias") for i in outcomes[-1].of_short(what)]
+    rows.append([f"of these the {len(learned)} learned with both", *(f"{mean([outcome.last(SHORT)[i] for i in learned]):.3f}" for outcome in outcomes)])
+    rows.insert(MEASURES.index(SHORT) + 1, rows.pop())
+    return table(["", *(teaching.name for teaching in TEACHINGS)], rows)
 
 
 def as_json(outcome: Outcome) -> dict[str, Any]:
     """Numbers only."""
+    bounds = outcome.bounds[-1]
     return {
         "cycles": outcome.cycles,
-        "curves": {
-            "repeated_hit@1": [round(mean(x), 4) for x in outcome.repeated_hit],
-            "repeated_R@5": [round(mean(x), 4) for x in outcome.repeated_r5],
-            "untouched_hit@1": [round(mean(x), 4) for x in outcome.untouched_hit],
-            "untouched_R@5": [round(mean(x), 4) for x in outcome.untouched_r5],
-        },
-        "gains": {name: [round(d.mean, 4), round(d.low, 4), round(d.high, 4)] for name, d in outcome.gains().items()},
+        "curves": {name: [round(mean(row), 4) for row in outcome.values[name]] for name in MEASURES},
+        "gains": {name: [round(d.mean, 4), round(d.low, 4), round(d.high, 4)] for name in MEASURES for d in [outcome.gain(name)]},
         "reads": outcome.reads,
-        "weights": outcome.weights,
-        "aliases": outcome.aliases,
-        "most_aliases": outcome.most_aliases,
+        "weights": bounds.weights,
+        "aliases": bounds.aliases,
+        "most_aliases": bounds.most_aliases,
+        "candidates": bounds.candidates,
+        "most_candidates": bounds.most_candidates,
         "keys_learned": outcome.keys_learned,
+        "taught": [[need.words, became] for need, became in zip(outcome.script.short, outcome.taught, strict=True)],
         "bounded": outcome.bounded,
     }
 
 
 def curves(outcome: Outcome) -> list[Curve]:
     """What the picture shows."""
-    return [
-        Curve("hit@1, needs that come back", "#1f6f54", False, [mean(x) for x in outcome.repeated_hit]),
-        Curve("R@5, needs that come back", "#1f6f54", True, [mean(x) for x in outcome.repeated_r5]),
-        Curve("hit@1, never asked", "#a3541c", False, [mean(x) for x in outcome.untouched_hit]),
-        Curve("R@5, never asked", "#a3541c", True, [mean(x) for x in outcome.untouched_r5]),
-    ]
+    colours = {"green": "#1f6f54", "blue": "#2c5aa0", "brown": "#a3541c"}
+    lines = (
+        (REPEATED, "green", False), (SHORT, "blue", False), (UNTOUCHED, "brown", False), (UNTOUCHED_SHORT, "blue", True), (UNTOUCHED_R5, "brown", True),
+    )  # fmt: skip
+    return [Curve(name, colours[colour], dashed, [mean(row) for row in outcome.values[name]]) for name, colour, dashed in lines]
+
+
+async def played(sets: Sequence[QuestionSet], cycles: int, encoder: RememberingEncoder, *, alone: bool) -> list[Outcome]:
+    """One outcome for each way of learning, that of everything last; the ablations are looked at before and after only."""
+    outcomes: list[Outcome] = []
+    plan = partial(zipf, sets, cycles)
+    for way in (EVERYTHING,) if alone else TEACHINGS:
+        before = outcomes[0] if outcomes else None
+        outcomes.append(await simulated(sets, plan, way, encoder, CHECKPOINTS if way == EVERYTHING else 1, before))
+    return outcomes
 
 
 def main() -> None:
@@ -228,17 +408,21 @@ def main() -> None:
     parser.add_argument("--cycles", type=int, default=2_000)
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the numbers there")
     parser.add_argument("--write-docs", action="store_true", help="write docs/learning.svg and the text beside it")
+    parser.add_argument("--alone", action="store_true", help="without the ablations")
     given = parser.parse_args()
     sets = load_sets(chosen_sets(given.sets))
-    outcome = asyncio.run(simulated(sets, given.cycles))
-    for name, gain in outcome.gains().items():
-        print(f"{name}: {gain.mean:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]")
+    encoder = RememberingEncoder()
+    outcomes = asyncio.run(played(sets, given.cycles, encoder, alone=given.alone))
+    home = [questions for questions in sets if questions.name == HOME.stem]
+    drilled = asyncio.run(simulated(home, partial(drill, home), EVERYTHING, encoder, 1)) if home else None
+    text = as_text(outcomes, drilled, sets)
+    print(text)
     if given.json is not None:
-        given.json.write_text(json.dumps(as_json(outcome), indent=1) + "\n", "utf-8")
+        given.json.write_text(json.dumps([as_json(outcome) for outcome in outcomes], indent=1, ensure_ascii=False) + "\n", "utf-8")
     if given.write_docs:
-        PICTURE.write_text(drawn(outcome.cycles, curves(outcome)), "utf-8")
-        replace_part("learning", as_text(outcome, sets))
-    if not outcome.bounded:
+        PICTURE.write_text(drawn(outcomes[-1].cycles, curves(outcomes[-1])), "utf-8")
+        replace_part("learning", text)
+    if not all(outcome.bounded for outcome in outcomes):
         raise SystemExit(1)
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-WIDTH: Final = 760
+WIDTH: Final = 790
 HEIGHT: Final = 400
 LEFT: Final = 56
-RIGHT: Final = 236
+RIGHT: Final = 266
 TOP: Final = 24
 BOTTOM: Final = 48
 STEP: Final = 0.05
