@@ -335,7 +335,8 @@ def _note_recall(engine: Engine, caller: Caller, question: str, asked: Signals, 
         return
     floor = engine.settings.autokey_confirm_floor
     graph = engine.graph
-    offered = {view["key_id"]: view["similarity"] for view in nearest if graph.keys[view["key_id"]].key_type == "concept"}
+    concepts = [view for view in nearest if (key := graph.key(view["key_id"])) is not None and key.key_type == "concept"]
+    offered = {view["key_id"]: view["similarity"] for view in concepts}
     reached = {**offered, **asked.almost, **asked.meant}
     weak = {key_id: cosine for key_id, cosine in reached.items() if cosine >= floor and key_id not in asked.named}
     learned = frozenset(
