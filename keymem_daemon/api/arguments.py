@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, WithJsonSchema
+from pydantic.json_schema import SkipJsonSchema
 
 from keymem_daemon.core.errors import InvalidArgument, shortened
 
@@ -189,6 +190,10 @@ class Scoped(Arguments):
     namespace: Text | None = Field(None, description="Only this namespace; omit for all you may see")
 
 
+# Taken where an error's hint has named it, and not listed: an id is enough within the namespaces of the caller's directory.
+_Unlisted = SkipJsonSchema[Text | None]
+
+
 class Recall(Scoped):
     query: Text = Field(description="1-4 short noun keywords, not a sentence")
     context: Text | None = Field(None, description="The user's raw words: picks the preview")
@@ -266,6 +271,7 @@ class Correct(Arguments):
     decay_profile: Annotated[Text, _Profile] | None = Field(None, description="As in remember; else inherited")
     related_to: Texts | None = Field(None, description="As in remember; else inherited")
     source: Provenance | None = Field(None, description="As in remember")
+    namespace: _Unlisted = None
 
 
 class Dismiss(Scoped):
@@ -275,6 +281,7 @@ class Dismiss(Scoped):
 
 class Forget(Arguments):
     memory_id: Text = Field(description="Memory to delete")
+    namespace: _Unlisted = None
 
 
 class Retrieve(Scoped):

@@ -75,6 +75,7 @@ async def correct(engine: Engine, caller: Caller, given: a.Correct) -> Result:
         decay_profile=given.decay_profile,
         related_to=given.related_to or (),
         source=given.source,
+        namespace=given.namespace,
     )
     return await correct_service.correct(engine, caller, request)
 
@@ -84,7 +85,7 @@ async def dismiss(engine: Engine, caller: Caller, given: a.Dismiss) -> Result:
 
 
 async def forget(engine: Engine, caller: Caller, given: a.Forget) -> Result:
-    return await forget_service.forget(engine, caller, given.memory_id)
+    return await forget_service.forget(engine, caller, given.memory_id, given.namespace)
 
 
 async def retrieve(engine: Engine, caller: Caller, given: a.Retrieve) -> Result:

@@ -203,7 +203,8 @@ class Graph:
         if words:
             words.update(learned.alias for learned in key.learned if not scope.isdisjoint(learned.namespaces))
         written = {fold(word): word for word in sorted(words, reverse=True)}
-        return tuple(s if s in words else written[fold(s)] for s in key.surfaces if fold(s) in written)
+        known = tuple(s if s in words else written[fold(s)] for s in key.surfaces if fold(s) in written)
+        return known or tuple(written.values())  # a key that has lost its words to another in a damaged file
 
     def name_in(self, key_id: str, scope: Scope) -> str:
         """What the scope's memories call the key: the first of `surfaces_in`, or nothing."""
@@ -316,7 +317,9 @@ class Graph:
             case MemoryChanged(memory):
                 before = self._memories[memory.id]
                 was_active = before.id in self._active
-                if was_active:
+                # What stays active keeps its place among the newest.
+                stays = was_active and memory.superseded_by is None and fold(before.namespace) == fold(memory.namespace)
+                if was_active and not stays:
                     self._deactivate(before)
                 self._unindex_memory(before)
                 same_expiry = before.expires_at == memory.expires_at
@@ -350,7 +353,7 @@ class Graph:
         for named in _named_by(memory):
             self._row(self._referrers, named)[memory.id] = None
         # What time has put aside stays aside when some other field changes, unless its expiry itself has moved.
-        if memory.superseded_by is None and not (settled and memory.expires_at is not None):
+        if memory.id not in self._active and memory.superseded_by is None and not (settled and memory.expires_at is not None):
             self._activate(memory)
         if not scheduled:
             self._expired.pop(memory.id, None)

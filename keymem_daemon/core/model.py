@@ -41,11 +41,12 @@ class LearnedAlias:
 
 @dataclass(frozen=True, slots=True)
 class AliasCandidate:
-    """A query that reached a key weakly: how often a memory was then read through it, and when last."""
+    """A query that reached a key weakly: how often a memory of the (folded) namespace was then read through it, and when last."""
 
     query: str
     count: int
     last_seen: float
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)

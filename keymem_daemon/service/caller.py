@@ -37,6 +37,10 @@ class Caller:
             return self.namespaces[0]
         return namespace
 
+    def owns(self, namespace: str) -> bool:
+        """Whether the namespace is one of those that the directory maps to; all are without a mapping."""
+        return self.namespaces is None or fold(namespace) in map(fold, self.namespaces)
+
     def described(self, namespace: str | None) -> str:
         """The searched scope in a few words, for results: ``*`` stands for everything."""
         names = self.searched(namespace)

@@ -32,13 +32,14 @@ async def correct(engine: Engine, caller: Caller, request: CorrectionRequest) ->
     """Replace one memory; ``{new_id, superseded, note?}``. Raises what is wrong, and then nothing has changed."""
     now = engine.now()
     correction = _checked(engine, request, now)
+    scope = caller.scope(request.namespace)
     rules, vectors = await engine.key_rules([key.surface for key in correction.keys or ()])
     stamp = stamp_of(caller, now)
 
     pruned: list[str] = []
 
     def decide(plan: Plan) -> Result:
-        corrected = decide_correct(plan, correction, stamp, now, engine.within(rules, plan), None)
+        corrected = decide_correct(plan, correction, stamp, now, engine.within(rules, plan), scope)
         pruned.extend(change.memory_id for change in plan.changes if isinstance(change, MemoryRemoved))
         return _view(corrected, correction)
 

@@ -21,17 +21,21 @@ NOTE = (
 Result = dict[str, Any]
 
 
-async def forget(engine: Engine, caller: Caller, memory_id: str) -> Result:
-    """Delete one memory, active, inactive or of the past; ``{deleted, note}``. Raises `NotFound`."""
+async def forget(engine: Engine, caller: Caller, memory_id: str, namespace: str | None = None) -> Result:
+    """Delete one memory, active, inactive or of the past; ``{deleted, note}``. Raises `NotFound`.
+
+    What only history knows is of no namespace any more: to name it takes a scope of everything.
+    """
+    scope = caller.scope(namespace)
     engine.now()
-    past = memory_id not in engine.graph.memories and await engine.in_store(lambda: engine.store.remembers(memory_id))
+    past = scope is None and memory_id not in engine.graph.memories and await engine.in_store(lambda: engine.store.remembers(memory_id))
     texts: list[str] = []
 
     def decide(plan: Plan) -> Result:
         if past and plan.graph.memory(memory_id) is None:
             return {"deleted": memory_id, "note": NOTE}
         sentences = engine.catalog.sentences_of(memory_id) if memory_id in engine.graph.memories else []
-        forgotten = decide_forget(plan, memory_id, None)
+        forgotten = decide_forget(plan, memory_id, scope)
         texts.extend((forgotten.memory.content, *forgotten.surfaces, *sentences))
         return {
             "deleted": memory_id,

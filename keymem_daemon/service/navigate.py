@@ -146,7 +146,7 @@ async def read_memory(engine: Engine, caller: Caller, memory_id: str, via_key_id
     plan = Plan(graph)
     memory = plan.active_memory("memory_id", memory_id, scope)
     if via_key_id is not None:
-        linked(plan, "via_key_id", via_key_id, memory_id)
+        linked(plan, "via_key_id", via_key_id, memory_id, scope)
     hub = engine.settings.key_hub_min_links
     result: Result = {
         "memory": memory_view(graph, memory, scope),
@@ -170,7 +170,9 @@ async def read_memory(engine: Engine, caller: Caller, memory_id: str, via_key_id
 
 async def _reinforce(engine: Engine, caller: Caller, memory_id: str, via_key_id: str | None, now: float) -> None:
     recent = None if via_key_id is None else engine.recent.leading_to(via_key_id, caller.actor.session, now)
-    learns = recent is not None and engine.settings.autokey
+    # A query is the caller's text: it becomes a word of its own namespaces, never of one that others read as well.
+    memory = engine.graph.memory(memory_id)
+    learns = recent is not None and engine.settings.autokey and memory is not None and caller.owns(memory.namespace)
     rules, vectors = await engine.key_rules([recent.query] if recent is not None and learns else [])
 
     def decide(plan: Plan) -> None:

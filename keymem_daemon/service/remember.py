@@ -28,7 +28,7 @@ async def remember(engine: Engine, caller: Caller, item: RememberItem) -> Result
     stamp = stamp_of(caller, now)
 
     def decide(plan: Plan) -> Result:
-        return saved_view(decide_remember(plan, new, stamp, now, engine.within(rules, plan)))
+        return saved_view(decide_remember(plan, new, stamp, now, engine.within(rules, plan), caller.scope(None)))
 
     result = await engine.writer.write("remember", caller.actor, caller.request_id, decide)
     engine.catalog.put_keys(vectors)
@@ -56,7 +56,7 @@ async def remember_batch(engine: Engine, caller: Caller, items: Sequence[Remembe
     async def decide(plan: Plan) -> Result:
         results: list[Result] = []
         for new in checked:
-            results.append(_decided(engine, plan, new, stamp, now, rules))
+            results.append(_decided(engine, caller, plan, new, stamp, now, rules))
             await asyncio.sleep(0)  # two hundred items are not to hold up every reader
         return {"results": results}
 
@@ -66,13 +66,15 @@ async def remember_batch(engine: Engine, caller: Caller, items: Sequence[Remembe
     return result
 
 
-def _decided(engine: Engine, plan: Plan, new: NewMemory | KeymemError, stamp: Mapping[str, str], now: float, rules: KeyRules) -> Result:
+def _decided(
+    engine: Engine, caller: Caller, plan: Plan, new: NewMemory | KeymemError, stamp: Mapping[str, str], now: float, rules: KeyRules
+) -> Result:
     """One item, decided on a plan of its own so that a failure leaves nothing of it."""
     if isinstance(new, KeymemError):
         return error_view(new)
     attempt = Plan(plan.graph)
     try:
-        outcome = decide_remember(attempt, new, stamp, now, engine.within(rules, attempt))
+        outcome = decide_remember(attempt, new, stamp, now, engine.within(rules, attempt), caller.scope(None))
     except KeymemError as error:
         return error_view(error)
     for change in attempt.changes:

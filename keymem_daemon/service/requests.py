@@ -32,3 +32,4 @@ class CorrectionRequest:
     decay_profile: str | None = None
     related_to: tuple[str, ...] = ()
     source: Mapping[str, str] | None = None
+    namespace: str | None = None

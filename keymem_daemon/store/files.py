@@ -105,6 +105,13 @@ def damaged_rows(database: Path) -> list[Path]:
     return sorted(database.parent.glob("damaged-*.jsonl"))
 
 
+def remove_unfinished(database: Path) -> None:
+    """Remove the copies of texts that a killed process was just writing: nothing else would ever name them."""
+    for pattern in (f"{database.name}.bak.*.part*", "damaged-*.jsonl.part"):
+        for path in database.parent.glob(pattern):
+            path.unlink(missing_ok=True)
+
+
 def replace_file(path: Path, content: bytes) -> None:
     """Give ``path`` other content, whole or not at all."""
     part = path.with_name(f"{path.name}.part")

@@ -27,6 +27,7 @@ from keymem_daemon.store.files import (
     database_files,
     private_directory,
     private_file,
+    remove_unfinished,
 )
 from keymem_daemon.store.migrate import brought_forward_in_memory, create, incomplete_tables, migrated, version_of
 from keymem_daemon.store.recover import finish_exchange, recovered
@@ -133,6 +134,7 @@ def _opened_now(path: Path, clock: Clock) -> Opened:
     try:
         private_directory(path.parent)
         finish_exchange(path)
+        remove_unfinished(path)
         private_file(path)
     except OSError as error:
         if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM} and path.exists():

@@ -105,7 +105,7 @@ def key_row(key: Key) -> tuple[Cell, ...]:
         key.key_type,
         _list(key.aliases),
         _list([(learned.alias, learned.added_at, learned.hits, learned.namespaces) for learned in key.learned]),
-        _list([(candidate.query, candidate.count, candidate.last_seen) for candidate in key.candidates]),
+        _list([(candidate.query, candidate.count, candidate.last_seen, candidate.namespace) for candidate in key.candidates]),
     )
 
 
@@ -146,7 +146,7 @@ def image(record: Record) -> dict[str, object]:
                     {"alias": a.alias, "added_at": a.added_at, "hits": a.hits, "namespaces": list(a.namespaces)} for a in record.learned
                 ],
                 "candidates": [
-                    {"query": c.query, "count": c.count, "last_seen": c.last_seen} for c in record.candidates
+                    {"query": c.query, "count": c.count, "last_seen": c.last_seen, "namespace": c.namespace} for c in record.candidates
                 ],
             }
         case Link():
@@ -256,6 +256,15 @@ def _learned(alias: str, facts: Sequence[object]) -> LearnedAlias:
     return LearnedAlias(alias, _number("learned", added_at), _count("learned", hits), tuple(namespaces))
 
 
+def _candidate(query: str, facts: Sequence[object]) -> AliasCandidate:
+    """As `_learned`."""
+    count, last_seen, *rest = facts
+    namespace = rest[0] if rest else ""
+    if not isinstance(namespace, str):
+        raise UnsoundRow("candidates has a namespace that is none")
+    return AliasCandidate(query, _count("candidates", count), _number("candidates", last_seen), namespace)
+
+
 def _source(cell: Cell) -> dict[str, str]:
     if cell in {"{}", b"{}"}:
         return {}
@@ -304,10 +313,7 @@ def key_of(row: Row) -> Key:
         key_type=cast("KeyType", _one_of("key_type", row[2], KEY_TYPES)),
         aliases=_texts("aliases", row[3]),
         learned=tuple(_learned(alias, facts) for alias, facts in _entries("learned", row[4])),
-        candidates=tuple(
-            AliasCandidate(query, _count("candidates", count), _number("candidates", last_seen))
-            for query, (count, last_seen, *_) in _entries("candidates", row[5])
-        ),
+        candidates=tuple(_candidate(query, facts) for query, facts in _entries("candidates", row[5])),
     )
 
 

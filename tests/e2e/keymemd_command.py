@@ -23,11 +23,12 @@ COMMAND = (sys.executable, "-m", "keymem_daemon")
 
 
 def keymemd(
-    directory: Path, *words: str, extra: Mapping[str, str] | None = None, stdin: str = ""
+    directory: Path, *words: str, extra: Mapping[str, str] | None = None, stdin: str = "", cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run one command with pipes to its end."""
     return subprocess.run(
         [*COMMAND, *words],
+        cwd=cwd,
         env=clean_environment(directory, extra),
         input=stdin,
         capture_output=True,
@@ -38,9 +39,11 @@ def keymemd(
     )
 
 
-def succeeds(directory: Path, *words: str, extra: Mapping[str, str] | None = None, stdin: str = "") -> str:
+def succeeds(
+    directory: Path, *words: str, extra: Mapping[str, str] | None = None, stdin: str = "", cwd: Path | None = None
+) -> str:
     """What a command prints that ends with 0 and complains of nothing."""
-    done = keymemd(directory, *words, extra=extra, stdin=stdin)
+    done = keymemd(directory, *words, extra=extra, stdin=stdin, cwd=cwd)
     assert (done.returncode, done.stderr) == (0, ""), done
     return done.stdout
 
@@ -56,9 +59,9 @@ def fails(directory: Path, *words: str, code: int = 1, extra: Mapping[str, str] 
     return done.stderr
 
 
-def json_of(directory: Path, *words: str) -> dict[str, Any]:
+def json_of(directory: Path, *words: str, cwd: Path | None = None) -> dict[str, Any]:
     """The object that a command prints with ``--json``."""
-    found = json.loads(succeeds(directory, *words, "--json"))
+    found = json.loads(succeeds(directory, *words, "--json", cwd=cwd))
     assert isinstance(found, dict)
     return found
 

@@ -91,6 +91,22 @@ def test_keys_list_stats_and_history_tell_of_what_was_saved(directory: Path) -> 
     assert "Basalt columns" in succeeds(directory, "history", ident)
 
 
+def test_keys_in_a_mapped_directory_are_those_of_its_namespaces_in_their_words(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "namespaces.json").write_text(json.dumps({str(project): ["orchard"]}))
+    with running(data):
+        saved(data, "Of others", "-k", "cherries", "--namespace", "elsewhere")
+        saved(data, "Of ours", "-k", "CHERRY", "--namespace", "orchard")
+        saved(data, "Of all", "-k", "spade")
+        shown = json_of(data, "keys", cwd=project)["namespaces"]
+        assert [(one["namespace"], [key["concept"] for key in one["keys"]]) for one in shown] == [("orchard", ["CHERRY"]), ("default", ["spade"])]
+        assert {key["concept"] for key in json_of(data, "keys", "--namespace", "*", cwd=project)["keys"]} == {"cherries", "spade"}
+        assert "CHERRY" in succeeds(data, "keys", cwd=project)
+
+
 def test_a_page_names_the_offset_of_the_next_one(directory: Path) -> None:
     for number in range(3):
         saved(directory, f"Page {number} of the ledger.", "-k", "ledger", "--namespace", "ledgers")

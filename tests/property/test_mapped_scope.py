@@ -23,6 +23,7 @@ from keymem_daemon.service.inject import inject
 from keymem_daemon.service.inspection import list_memories, stats
 from keymem_daemon.service.navigate import browse_keys, read_key, read_memory
 from keymem_daemon.service.recall import recall
+from keymem_daemon.service.recent import RecentRecall
 from keymem_daemon.service.remember import remember
 from keymem_daemon.service.requests import CorrectionRequest
 from keymem_daemon.service.retrieve import retrieve
@@ -195,3 +196,40 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
             waiting.extend(part.values())
         elif isinstance(part, list):
             waiting.extend(part)
+
+
+def test_a_mapped_caller_corrects_forgets_and_relates_what_it_may_see_or_asks_for_all() -> None:
+    async def scene(engine: Engine) -> None:
+        ours, theirs = caller(namespaces=("alpha",)), caller(namespaces=("beta",))
+        first = str((await remember(engine, theirs, item("The quagga is striped", "quagga")))["saved"])
+        second = str((await correct(engine, theirs, CorrectionRequest(first, "The quagga was striped")))["new_id"])
+        for foreign in (first, second):
+            for attempt in (
+                correct(engine, ours, CorrectionRequest(foreign, "Mine now")),
+                forget(engine, ours, foreign),
+                remember(engine, ours, item("Mine", "mine", related_to=(foreign,))),
+            ):
+                heard = await told(attempt)
+                assert foreign in heard
+                assert "quagga" not in heard
+                assert ({first, second} - {foreign}).isdisjoint(heard.split())
+        everywhere = CorrectionRequest(second, "The quagga was striped in front", namespace="*")
+        third = str((await correct(engine, ours, everywhere))["new_id"])
+        assert (await forget(engine, ours, third, "*"))["deleted"] == third
+
+    play(scene)
+
+
+def test_what_a_mapped_caller_asks_for_becomes_no_word_of_the_namespace_that_all_share() -> None:
+    async def scene(engine: Engine) -> None:
+        await remember(engine, caller(), item("The summit path is steep", "climbing"))
+        who = caller(session="walker", namespaces=("beta",))
+        shared = next(iter(engine.graph.memories))
+        through = next(iter(engine.graph.key_ids_of(shared)))
+        for own in (who, caller(session="walker")):
+            for _ in range(3):
+                engine.recent.note(RecentRecall(engine.now(), "walker", "ascending", {through: 0.6}, frozenset()))
+                await read_memory(engine, own, shared, through)
+            assert (engine.graph.key_of_surface("ascending") is None) is (own is who)
+
+    play(scene)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from rule_book import RuleBook
 
-from keymem_daemon.core.decide.learn import decide_alias_hit
+from keymem_daemon.core.decide.learn import decide_alias_hit, decide_prune
+from keymem_daemon.core.decide.reinforce import decide_dismiss
+from keymem_daemon.core.errors import NotFound
 from keymem_daemon.core.model import Scope
 
 PUBLIC, PRIVATE = frozenset({"public"}), frozenset({"private"})
@@ -94,3 +96,39 @@ def test_a_learned_alias_is_a_word_of_the_namespaces_in_which_it_led_somewhere()
     assert words(book, "frobnication", PUBLIC) == ("frobnication",)
     book.carry_out(lambda plan: decide_alias_hit(plan, key_id, ours, "프로브니케"))
     assert words(book, "frobnication", PUBLIC) == ("frobnication", "프로브니케")
+
+
+def test_a_learned_alias_that_a_memory_is_then_saved_under_stays_when_use_does_not_keep_it() -> None:
+    book = RuleBook({("프로브니케", "frobnication"): 0.9})
+    memory_id = book.saved("A fact", "frobnication", namespace="private")
+    key_id = book.key("frobnication").id
+    for _ in range(3):
+        book.learn(key_id, memory_id, "프로브니케", 0.9)
+    book.saved("A fact of ours", "프로브니케", namespace="public")
+    book.clock.advance(days=31)
+    assert book.carry_out(lambda plan: decide_prune(plan, book.clock.now(), book.learning)) == 0
+    assert words(book, "프로브니케", PUBLIC) == ("프로브니케",)
+    assert book.key("프로브니케").aliases == ("프로브니케",)
+
+
+def test_what_a_key_is_about_to_learn_is_counted_and_dropped_in_each_namespace_by_itself() -> None:
+    book = RuleBook()
+    theirs = book.saved("A fact", "frobnication", namespace="private")
+    ours = book.saved("A fact of ours", "frobnication", namespace="public")
+    key_id = book.key("frobnication").id
+    assert [book.learn(key_id, memory_id, "twiddling") for memory_id in (theirs, theirs, ours)] == ["counted"] * 3
+    assert book.dismiss(ours, key_id).cancelled_learning == 1
+    assert [(c.namespace, c.count) for c in book.key("frobnication").candidates] == [("private", 2)]
+    assert book.learn(key_id, theirs, "twiddling") == "key"
+    assert words(book, "twiddling", PUBLIC) == ()
+
+
+def test_a_key_of_another_namespace_is_as_unknown_as_one_that_does_not_exist() -> None:
+    book = RuleBook()
+    book.saved("A fact", "secret code name", namespace="private")
+    ours = book.saved("A fact of ours", "garden", namespace="public")
+    with pytest.raises(NotFound) as foreign:
+        book.carry_out(lambda plan: decide_dismiss(plan, ours, book.key("secret code name").id, PUBLIC))
+    with pytest.raises(NotFound) as unknown:
+        book.carry_out(lambda plan: decide_dismiss(plan, ours, "ffffffffffff", PUBLIC))
+    assert foreign.value.message.replace(book.key("secret code name").id, "ffffffffffff") == unknown.value.message

@@ -240,3 +240,12 @@ def test_the_idf_of_a_key_is_one_over_its_active_memories_and_half_that_for_hubs
     assert inverse_frequency(book.graph, book.key("topic").id, None, 3) == pytest.approx(1 / 3)
     assert inverse_frequency(book.graph, book.key("Ann").id, None, 3) == pytest.approx(0.5 / 3)
     assert inverse_frequency(book.graph, book.key("Ann").id, None, 4) == pytest.approx(1 / 3)
+
+
+def test_use_does_not_make_a_memory_newer_than_it_is() -> None:
+    book = RuleBook()
+    old, new = book.saved("Old", "one"), book.saved("New", "two")
+    book.read(old)
+    book.confirm(old)
+    assert list(book.graph.newest(None)) == [new, old]
+    assert list(book.graph.newest(frozenset({"default"}))) == [new, old]

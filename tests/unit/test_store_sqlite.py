@@ -323,6 +323,17 @@ def test_a_migration_that_fails_leaves_the_version_it_had_reached(tmp_path: Path
     db.close()
 
 
+def test_a_copy_that_a_killed_process_was_making_is_removed_at_the_next_start(tmp_path: Path) -> None:
+    opened(tmp_path).close()
+    left = ("keymem.db.bak.20250101T000000.000000Z.part", "keymem.db.bak.20250101T000000.000000Z.part-journal", "damaged-1.jsonl.part")
+    for name in left:
+        (tmp_path / name).write_bytes(b"the harbour code is 4471")
+    (tmp_path / "keymem.db.bak.20240101T000000.000000Z").write_bytes(b"a backup")
+    opened(tmp_path).close()
+    assert b"4471" not in every_byte(tmp_path)
+    assert (tmp_path / "keymem.db.bak.20240101T000000.000000Z").exists()
+
+
 def test_only_the_last_backups_are_kept(tmp_path: Path) -> None:
     path, clock = tmp_path / "keymem.db", CountingClock()
     db = sqlite3.connect(path, isolation_level=None)

@@ -208,7 +208,7 @@ def _clean(*, as_json: bool) -> int:
     listed = call("list", {"namespace": NAMESPACE, "limit": 100})
     ours = [memory["id"] for memory in listed["memories"] if memory["content"] in MEMORIES]
     for memory_id in ours:
-        call("forget", {"memory_id": memory_id})
+        call("forget", {"memory_id": memory_id, "namespace": "*"})
     if as_json:
         print_json({"deleted": ours})
     else:

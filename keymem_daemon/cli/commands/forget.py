@@ -28,7 +28,7 @@ def run(given: argparse.Namespace) -> int:
     if not given.yes and not _confirmed(given.id):
         say("nothing was deleted")
         return FAILED
-    found = call("forget", {"memory_id": given.id})
+    found = call("forget", {"memory_id": given.id, "namespace": "*"})
     if given.json:
         print_json(found)
     else:

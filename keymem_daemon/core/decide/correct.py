@@ -48,7 +48,7 @@ def decide_correct(plan: Plan, correction: Correction, stamp: Mapping[str, str],
     """Decide what the correction changes; raises `NotFound`, `Superseded` or `InvalidArgument`, then the plan is void."""
     old = plan.active_memory("memory_id", correction.memory_id, scope)
     for related in correction.related_to:
-        plan.active_memory("related_to", related)
+        plan.active_memory("related_to", related, scope)
     if correction.content == old.content and correction.keys is None:
         raise InvalidArgument("content", "a text that differs from the memory's", "the same text", "To say that it still holds use confirm_memory.")
     known = plan.graph.same_text(old.namespace, correction.content)

@@ -119,6 +119,7 @@ def tie(plan: Plan, memory_id: str, named: Iterable[tuple[str, str]], weights: M
     for key_id, surface in named:
         said.setdefault(key_id, []).append(surface)
     for key_id, surfaces in said.items():
+        _lasting(plan, key_id, surfaces)
         concept = plan.graph.keys[key_id].concept
         link = plan.graph.link(key_id, memory_id)
         words = _worded(concept, [*(() if link is None else plan.graph.words_of(link)), *surfaces])
@@ -127,6 +128,16 @@ def tie(plan: Plan, memory_id: str, named: Iterable[tuple[str, str]], weights: M
             position += 1
         elif link.surfaces != words:
             plan.make(LinkSet(replace(link, surfaces=words)))
+
+
+def _lasting(plan: Plan, key_id: str, surfaces: Sequence[str]) -> None:
+    """What a memory is tied with is the key's for good: no alias that use has taught and want of use takes away."""
+    key = plan.graph.keys[key_id]
+    own = {fold(surface) for surface in (key.concept, *key.aliases)}
+    new = {fold(surface): surface for surface in surfaces if fold(surface) not in own}
+    if new:
+        learned = tuple(alias for alias in key.learned if fold(alias.alias) not in new)
+        plan.make(KeyChanged(replace(key, aliases=(*key.aliases, *new.values()), learned=learned)))
 
 
 def _worded(concept: str, surfaces: Sequence[str]) -> tuple[str, ...]:

@@ -49,12 +49,13 @@ def decide_learn(
     folded = fold(query)
     if not learnable(folded) or folded in {fold(surface) for surface in key.surfaces}:
         return "nothing"
-    before = next((c for c in key.candidates if c.query == folded), None)
+    space = fold(plan.graph.memories[memory_id].namespace)
+    before = next((c for c in key.candidates if (c.query, c.namespace) == (folded, space)), None)
     count = 1 if before is None else before.count + 1
-    others = tuple(c for c in key.candidates if c.query != folded)
+    others = tuple(c for c in key.candidates if c is not before)
     if count < learning.promote_n:
         kept = sorted(others, key=lambda c: c.last_seen)[-(CANDIDATES_PER_KEY - 1) :]
-        plan.make(KeyChanged(replace(key, candidates=(*kept, AliasCandidate(folded, count, now)))))
+        plan.make(KeyChanged(replace(key, candidates=(*kept, AliasCandidate(folded, count, now, space)))))
         return "counted"
     plan.make(KeyChanged(replace(key, candidates=others)))
     return _promote(plan, plan.graph.keys[key_id], memory_id, folded, similarity, now, learning, rules)

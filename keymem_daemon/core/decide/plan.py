@@ -13,7 +13,7 @@ from keymem_daemon.core.graph import Graph
 from keymem_daemon.core.model import Memory, Scope
 from keymem_daemon.core.text import fold
 
-FIND_IT = "Recall the topic to find the id; ids are 12 hexadecimal characters."
+FIND_IT = "Recall the topic to find the id (12 hexadecimal characters); namespace '*' looks beyond the directory's own namespaces."
 
 
 class Plan:

@@ -12,6 +12,7 @@ from keymem_daemon.core.changes import KeyChanged, LinkSet, MemoryChanged
 from keymem_daemon.core.decide.plan import Plan
 from keymem_daemon.core.errors import InvalidArgument, NotFound
 from keymem_daemon.core.model import WEIGHT_MAX, WEIGHT_MIN, Link, Memory, Scope
+from keymem_daemon.core.text import fold
 
 READ_STEP: Final = 0.1
 UNRETURNED_STEP: Final = -0.005
@@ -37,9 +38,9 @@ def shift(plan: Plan, link: Link, step: float) -> None:
         plan.make(LinkSet(replace(link, weight=weight)))
 
 
-def linked(plan: Plan, argument: str, key_id: str, memory_id: str) -> Link:
-    """The link of the pair; raises when the key does not exist or is not a key of the memory."""
-    if plan.graph.key(key_id) is None:
+def linked(plan: Plan, argument: str, key_id: str, memory_id: str, scope: Scope) -> Link:
+    """The link of the pair; raises when the scope has no such key or it is not a key of the memory."""
+    if plan.graph.key(key_id) is None or not plan.graph.memory_count(key_id, scope):
         raise NotFound(argument, "key", key_id, "Use a key_id from recall, browse_keys or read_memory.")
     link = plan.graph.link(key_id, memory_id)
     if link is None:
@@ -50,7 +51,7 @@ def linked(plan: Plan, argument: str, key_id: str, memory_id: str) -> Link:
 def decide_read(plan: Plan, memory_id: str, via_key_id: str | None, now: float, scope: Scope) -> Memory:
     """Decide what reading in full changes: one access, and +0.1 on the one link it came through. Returns the memory before."""
     memory = plan.active_memory("memory_id", memory_id, scope)
-    link = None if via_key_id is None else linked(plan, "via_key_id", via_key_id, memory_id)
+    link = None if via_key_id is None else linked(plan, "via_key_id", via_key_id, memory_id, scope)
     plan.make(MemoryChanged(replace(memory, access_count=memory.access_count + 1, last_accessed=now)))
     if link is not None:
         shift(plan, link, READ_STEP)
@@ -58,12 +59,13 @@ def decide_read(plan: Plan, memory_id: str, via_key_id: str | None, now: float, 
 
 
 def decide_dismiss(plan: Plan, memory_id: str, key_id: str, scope: Scope) -> Dismissed:
-    """Decide a dismissal: that one link is halved, and what the key was about to learn is dropped."""
-    plan.active_memory("memory_id", memory_id, scope)
-    link = linked(plan, "key_id", key_id, memory_id)
+    """Decide a dismissal: that one link is halved, and what the key was about to learn in that namespace is dropped."""
+    space = fold(plan.active_memory("memory_id", memory_id, scope).namespace)
+    link = linked(plan, "key_id", key_id, memory_id, scope)
     weight = bounded(link.weight / 2)
     plan.make(LinkSet(replace(link, weight=weight)))
     key = plan.graph.keys[key_id]
-    if key.candidates:
-        plan.make(KeyChanged(replace(key, candidates=())))
-    return Dismissed(weight, len(key.candidates))
+    kept = tuple(candidate for candidate in key.candidates if candidate.namespace != space)
+    if kept != key.candidates:
+        plan.make(KeyChanged(replace(key, candidates=kept)))
+    return Dismissed(weight, len(key.candidates) - len(kept))

@@ -22,7 +22,7 @@ from keymem_daemon.core.decide.limits import (
     checked_source,
 )
 from keymem_daemon.core.decide.plan import Plan
-from keymem_daemon.core.model import DecayProfile, Memory
+from keymem_daemon.core.model import DecayProfile, Memory, Scope
 from keymem_daemon.core.text import Script, fold, scripts, word_count
 
 
@@ -92,11 +92,16 @@ def checked_memory(
     )
 
 
-def decide_remember(plan: Plan, new: NewMemory, stamp: Mapping[str, str], now: float, rules: KeyRules) -> Remembered | Duplicate:
-    """Decide what saving ``new`` changes. ``stamp`` is the provenance that the caller's own ``source`` wins over."""
+def decide_remember(
+    plan: Plan, new: NewMemory, stamp: Mapping[str, str], now: float, rules: KeyRules, reach: Scope = None
+) -> Remembered | Duplicate:
+    """Decide what saving ``new`` changes. ``stamp`` is the provenance that the caller's own ``source`` wins over.
+
+    ``reach`` is what the caller may name as related, beside the memories of the new one's own namespace.
+    """
     scope = frozenset({fold(new.namespace)})
     for related in new.related_to:
-        plan.active_memory("related_to", related)
+        plan.active_memory("related_to", related, None if reach is None else reach | scope)
     note = _language_note(plan, new, scope)
     same = plan.graph.same_text(new.namespace, new.content)
     memory_id = same.id if same is not None else rules.new_id()
