@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import stat
+import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from keymem_daemon.cli.clients.entry import Commands, passed_variables
 from keymem_daemon.cli.clients.table import CLIENTS, Machine
@@ -99,6 +104,147 @@ def test_uninstalling_takes_out_what_installing_put_in(home: Path, name: str) ->
     assert without_copies(written(home)) == before
     assert main(["uninstall", name]) == 0
     assert without_copies(written(home)) == before
+
+
+JSON_SHAPES = (
+    "",
+    " \n\n",
+    "{}",
+    "{ }",
+    "{\n}\n",
+    '{"mine": [1, 2.50]}',
+    '{\n\t"mine": [1, 2.50],\n\t"more": {"a": {}}\n}\n',
+    '{\n    // a remark\n    "mine": 1, /* why */\n}\n// the end',
+    '{"mcpServers": {}, "servers": {}, "mcp": {}, "hooks": {}}\n',
+    '{"mcpServers": {"o": {"command": "o"}}, "hooks": {"UserPromptSubmit": []}}',
+    '{"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "o"}]}]},\n\n "z": 1}\n\n',
+)
+TOML_SHAPES = (
+    "",
+    "\n\n",
+    "# a remark",
+    'model = "x"',
+    'model = "x"\n\n\n',
+    CODEX_OWNED,
+    'mcp_servers = { other = { command = "x" } }\nmodel = "y"\n[a]\nb = 1\n',
+    "mcp_servers = {}\nhooks = {}",
+    'mcp_servers.other.command = "x"\nmcp_servers.other.args = []\nmodel = "y"\n\n[a]\nb = 1\n',
+    'hooks.UserPromptSubmit = []\nmodel = "y" # why\n',
+    'hooks.Stop = []\n[mcp_servers]\nother.command = "x"\n',
+    '[hooks]\nUserPromptSubmit = [ # theirs\n  { hooks = [ { type = "command", command = "o" } ] },\n]\n# the end',
+    '[mcp_servers.o]\ncommand = "o"\n[z]\nq = 1\n[mcp_servers.p]\ncommand = "p"',
+)
+
+
+def shaped(name: str) -> st.SearchStrategy[tuple[bytes | None, ...]]:
+    """What the files of a client may hold; ``None`` for no file."""
+    texts = (st.sampled_from(TOML_SHAPES if file.endswith("toml") else JSON_SHAPES) for file in FILES[name])
+    ends = st.sampled_from(["\n", "\r\n"])
+    marks = st.sampled_from(["", "\ufeff"])
+    files = [
+        st.none() | st.builds(lambda mark, text, end: (mark + text.replace("\n", end)).encode(), marks, text, ends)
+        for text in texts
+    ]
+    return st.tuples(*files)
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(NAMES).flatmap(lambda name: st.tuples(st.just(name), shaped(name))),
+    st.sampled_from(["install", "install again", "move"]),
+)
+@example(("codex", (("\ufeff" + CODEX_OWNED.replace("\n", "\r\n")).encode(),)), "install")
+@example(("claude-code", (None, b"{ }")), "move")
+def test_uninstalling_gives_back_the_bytes_that_installing_met(
+    client: tuple[str, tuple[bytes | None, ...]], then: str
+) -> None:
+    name, contents = client
+    home = Path(tempfile.mkdtemp())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.platform", "linux")
+        for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "KEYMEM_DATA_DIR"):
+            patch.delenv(variable, raising=False)
+        patch.setenv("HOME", str(home))
+        before = {file: data for file, data in zip(FILES[name], contents, strict=True) if data is not None}
+        for file, data in before.items():
+            (home / file).parent.mkdir(parents=True, exist_ok=True)
+            (home / file).write_bytes(data)
+        assert main(["install", name]) == 0
+        between = without_copies(written(home))
+        assert set(between) == set(FILES[name])
+        for file, data in before.items():
+            assert between[file].startswith(b"\xef\xbb\xbf") == data.startswith(b"\xef\xbb\xbf")
+            if b"\r\n" in data:
+                assert between[file].count(b"\n") == between[file].count(b"\r\n")
+        if then == "move":
+            patch.setenv("KEYMEM_DATA_DIR", str(home / "elsewhere"))
+        if then != "install":
+            assert main(["install", name]) == 0
+        assert main(["uninstall", name]) == 0
+        assert without_copies(written(home)) == before
+    shutil.rmtree(home)
+
+
+def test_what_came_in_beside_ours_stays_when_ours_goes(home: Path) -> None:
+    main(["install", "codex"])
+    path = home / ".codex" / "config.toml"
+    path.write_text('model = "x"\n\n' + path.read_text() + "[later]\na = 1\n")
+    main(["uninstall", "codex"])
+    assert loaded(path) == {"model": "x", "later": {"a": 1}}
+    main(["install", "cursor"])
+    servers = home / ".cursor" / "mcp.json"
+    servers.write_text(json.dumps({**loaded(servers), "mine": 1}))
+    main(["uninstall", "cursor"])
+    assert loaded(servers) == {"mine": 1}
+
+
+def test_an_older_copy_that_says_something_else_is_not_put_back(home: Path) -> None:
+    path = put(home / ".cursor" / "mcp.json", '{"mine": 1}')
+    main(["install", "cursor"])
+    path.write_text(path.read_text().replace("1", "2", 1))
+    main(["uninstall", "cursor"])
+    assert loaded(path) == {"mine": 2}
+
+
+def test_what_a_link_leads_to_is_emptied_and_not_removed(home: Path) -> None:
+    real = put(home / "dotfiles" / "mcp.json", "")
+    link = home / ".cursor" / "mcp.json"
+    link.parent.mkdir()
+    link.symlink_to(real)
+    main(["install", "cursor"])
+    for copy in real.parent.glob("*.bak.*"):
+        copy.unlink()
+    assert main(["uninstall", "cursor"]) == 0
+    assert real.read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "table"),
+    [
+        (".codex/config.toml", "mcp_servers = 3\n", "mcp_servers"),
+        (".codex/config.toml", 'hooks.UserPromptSubmit = "x"\n', "hooks.UserPromptSubmit"),
+        (".codex/hooks.json", '{"hooks": {"UserPromptSubmit": {}}}', "hooks.UserPromptSubmit"),
+    ],
+)
+def test_what_leaves_no_room_is_named_and_nothing_changes(
+    home: Path, file: str, text: str, table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(home / file, text)
+    before = written(home)
+    assert main(["install", "codex"]) == 1
+    said = capsys.readouterr()
+    assert str(home / file) in said.err
+    assert f"{table!r} is " in said.err
+    assert "--print" in said.err
+    assert "keymem-" in said.out
+    assert written(home) == before
+
+
+def test_a_write_that_fails_leaves_no_copy(home: Path) -> None:
+    path = put(home / ".cursor" / "mcp.json", "{}")
+    (path.parent / f".mcp.json.{os.getpid()}").mkdir()
+    assert main(["install", "cursor"]) == 1
+    assert written(home) == {".cursor/mcp.json": b"{}"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -242,7 +388,7 @@ def test_a_data_directory_of_the_environment_is_written_for_server_and_hook(
     main(["install", "claude-code"])
     assert written(home) == before
     main(["uninstall", "claude-code"])
-    assert loaded(home / ".claude" / "settings.json") == {}
+    assert without_copies(written(home)) == {}
 
 
 def test_the_clients_own_variables_move_their_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

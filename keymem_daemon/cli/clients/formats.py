@@ -1,6 +1,7 @@
 """The two languages of configuration files, behind one face: what a text means, and that text with one value set or taken out.
 
-Each change is checked by meaning: the new text must say what the old one said but for the change, else it is refused.
+Each change is checked by meaning: the new text must say what the old one said but for the change, else it is refused. A byte order
+mark stays, and lines that come in end as the lines of the file do.
 """
 
 from __future__ import annotations
@@ -8,14 +9,18 @@ from __future__ import annotations
 import copy
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
-from typing import Any, Protocol, assert_never
+from typing import Any, Final, Protocol
 
 from keymem_daemon.cli.clients import json_text
 from keymem_daemon.cli.clients.json_text import Step
 
 __all__ = ["Format", "Json", "Refused", "Toml", "found", "with_value", "without"]
+
+MARK: Final = "\ufeff"
+Edit = Callable[[str], str]
 
 
 class Refused(ValueError):
@@ -23,19 +28,22 @@ class Refused(ValueError):
 
 
 class Format(Protocol):
-    """A language."""
+    """A language. The edits take and give texts without a byte order mark; the first whose result means the right thing counts."""
 
     def meaning(self, text: str) -> dict[str, Any]:
         """What the text says. Raises `Refused`."""
 
-    def with_value(self, text: str, path: Sequence[Step], value: object) -> str:
-        """The text in which ``path`` leads to ``value``."""
+    def putting(self, path: Sequence[Step], value: object) -> Sequence[Edit]:
+        """Ways to make ``path`` lead to ``value``."""
 
-    def without(self, text: str, path: Sequence[Step]) -> str:
-        """The text without what ``path`` leads to."""
+    def taking(self, path: Sequence[Step]) -> Sequence[Edit]:
+        """Ways to take out what ``path`` leads to."""
 
     def snippet(self, path: Sequence[Step], value: object) -> str:
         """What a person would paste."""
+
+    def is_empty(self, text: str) -> bool:
+        """Whether nothing is written there, not even a remark."""
 
 
 class Json:
@@ -43,21 +51,24 @@ class Json:
 
     def meaning(self, text: str) -> dict[str, Any]:
         try:
-            value = json_text.meaning(text)
+            value = json_text.meaning(text.removeprefix(MARK))
         except json_text.NotJson as problem:
             raise Refused(str(problem)) from None
         if not isinstance(value, dict):
             raise Refused("it is not a JSON object")
         return value
 
-    def with_value(self, text: str, path: Sequence[Step], value: object) -> str:
-        return json_text.with_value(text, path, value)
+    def putting(self, path: Sequence[Step], value: object) -> Sequence[Edit]:
+        return (lambda text: json_text.with_value(text, path, value),)
 
-    def without(self, text: str, path: Sequence[Step]) -> str:
-        return json_text.without(text, path)
+    def taking(self, path: Sequence[Step]) -> Sequence[Edit]:
+        return (lambda text: json_text.without(text, path),)
 
     def snippet(self, path: Sequence[Step], value: object) -> str:
         return json.dumps(_nested(path, value), ensure_ascii=False, indent=2) + "\n"
+
+    def is_empty(self, text: str) -> bool:
+        return text.removeprefix(MARK).strip() in ("", "{}")
 
 
 class Toml:
@@ -65,53 +76,29 @@ class Toml:
 
     def meaning(self, text: str) -> dict[str, Any]:
         try:
-            return tomllib.loads(text)
+            return tomllib.loads(text.removeprefix(MARK))
         except tomllib.TOMLDecodeError as problem:
             raise Refused(f"it is not TOML: {problem}") from None
 
-    def with_value(self, text: str, path: Sequence[Step], value: object) -> str:
-        import tomlkit  # noqa: PLC0415 - only one client needs it
+    def putting(self, path: Sequence[Step], value: object) -> Sequence[Edit]:
+        from keymem_daemon.cli.clients import toml_text  # noqa: PLC0415 - only one client needs the library
 
-        document = tomlkit.parse(text)
-        place: Any = document
-        for step in path[:-2]:
-            if step not in place:
-                place[step] = tomlkit.table(is_super_table=True)
-            place = place[step]
-        last_but_one, last = path[-2:]
-        match last:
-            case int():
-                if last_but_one not in place:
-                    place[last_but_one] = tomlkit.aot()
-                items = place[last_but_one]
-                if last < len(items):
-                    _update(items, last, value)
-                else:
-                    items.append(_spaced(value))
-            case str():
-                if last_but_one not in place:
-                    place[last_but_one] = tomlkit.table(is_super_table=True)
-                _update(place[last_but_one], last, value)
-            case _:
-                assert_never(last)
-        return tomlkit.dumps(document)
+        # A table that dotted keys made cannot be written anew, but more tables below it can stand at the end.
+        edits = (toml_text.with_value, toml_text.with_tables_at_end)
+        return [_with_own_line_ends(partial(edit, path=path, value=value)) for edit in edits]
 
-    def without(self, text: str, path: Sequence[Step]) -> str:
-        import tomlkit  # noqa: PLC0415 - as above
+    def taking(self, path: Sequence[Step]) -> Sequence[Edit]:
+        from keymem_daemon.cli.clients import toml_text  # noqa: PLC0415 - as above
 
-        document = tomlkit.parse(text)
-        way: list[Any] = [document]
-        for step in path[:-1]:
-            way.append(way[-1][step])
-        del way[-1][path[-1]]
-        for depth in range(len(path) - 1, 0, -1):
-            if len(way[depth]):
-                break
-            del way[depth - 1][path[depth - 1]]
-        return tomlkit.dumps(document)
+        return (_with_own_line_ends(partial(toml_text.without, path=path)),)
 
     def snippet(self, path: Sequence[Step], value: object) -> str:
-        return self.with_value("", path, value)
+        from keymem_daemon.cli.clients import toml_text  # noqa: PLC0415 - as above
+
+        return toml_text.with_value("", path, value)
+
+    def is_empty(self, text: str) -> bool:
+        return not text.removeprefix(MARK).strip()
 
 
 def found(meaning: object, path: Sequence[Step]) -> object:
@@ -144,8 +131,8 @@ def with_value(form: Format, text: str, path: Sequence[Step], value: object) -> 
         case (list(), int()) | (dict(), str()):
             place[path[-1]] = value
         case _:
-            raise Refused(f"{_named(path)} has no room: something else stands on the way")
-    return _checked(form, lambda: form.with_value(text, path, value), expected)
+            raise Refused(_no_room(form.meaning(text), path))
+    return _edited(form, text, form.putting(path, value), expected, path)
 
 
 def without(form: Format, text: str, path: Sequence[Step]) -> str:
@@ -156,19 +143,36 @@ def without(form: Format, text: str, path: Sequence[Step]) -> str:
         depth -= 1
     place: Any = found(expected, path[:depth])
     del place[path[depth]]
-    return _checked(form, lambda: form.without(text, path), expected)
+    return _edited(form, text, form.taking(path), expected, path)
 
 
-def _checked(form: Format, change: Any, expected: object) -> str:  # noqa: ANN401 - a callable of no arguments
-    try:
-        text = change()
-        same = form.meaning(text) == expected
-    except (Refused, ValueError, KeyError, TypeError, IndexError, AttributeError) as problem:
-        raise Refused(f"it cannot be changed without touching the rest ({type(problem).__name__})") from problem
-    if not same:
-        raise Refused("it cannot be changed without touching the rest")
-    assert isinstance(text, str)  # noqa: S101 - what a change returns
-    return text
+def _edited(form: Format, text: str, edits: Sequence[Edit], expected: object, path: Sequence[Step]) -> str:
+    """What the first of ``edits`` makes of the text whose result means what is ``expected``. Raises `Refused`."""
+    mark = MARK if text.startswith(MARK) else ""
+    for edit in edits:
+        try:
+            after = edit(text.removeprefix(MARK))
+            if form.meaning(after) == expected:
+                return mark + after
+        except (ValueError, LookupError, TypeError, AttributeError):
+            continue
+    around = [str(step) for step in path if isinstance(step, str)][:-1]
+    raise Refused(
+        f"{'.'.join(around)!r} in it is written in a way that cannot be changed without touching the rest; "
+        "write it as a table of its own"
+    )
+
+
+def _with_own_line_ends(edit: Edit) -> Edit:
+    """``edit`` for a text all of whose lines may end in CR and LF."""
+
+    def edited(text: str) -> str:
+        ends = text.count("\r\n")
+        if not ends or ends != text.count("\n"):
+            return edit(text)
+        return edit(text.replace("\r\n", "\n")).replace("\n", "\r\n")
+
+    return edited
 
 
 def _sized(value: object) -> dict[str, Any] | list[Any]:
@@ -181,60 +185,12 @@ def _nested(path: Sequence[Step], value: object) -> object:
     return value
 
 
-def _named(path: Sequence[Step]) -> str:
-    return ".".join(str(step) for step in path)
+def _no_room(meaning: object, path: Sequence[Step]) -> str:
+    """What stands in the way, and what should stand there."""
+    depth = next(depth for depth in range(1, len(path)) if not _holds(found(meaning, path[:depth]), path[depth]))
+    named = ".".join(str(step) for step in path[:depth])
+    return f"{named!r} is no {'list' if isinstance(path[depth], int) else 'table'}; make it one, or remove it"
 
 
-def _update(place: Any, name: Step, value: object) -> None:  # noqa: ANN401 - tomlkit's tables have many types
-    """Set a table member by member, so that what is equal keeps its place and its comments."""
-    table = found(place, (name,))
-    if not (isinstance(value, dict) and isinstance(table, dict)):
-        place[name] = _spaced(value) if isinstance(value, dict) else _plain(value)
-        return
-    for member in [member for member in table if member not in value]:
-        del table[member]
-    for member, wanted in value.items():
-        if member not in table or table[member] != wanted:
-            _update(table, member, wanted)
-
-
-def _spaced(value: object) -> Any:  # noqa: ANN401 - as above
-    """A new table with an empty line after it."""
-    import tomlkit  # noqa: PLC0415 - as above
-
-    table = _table(value)
-    table.add(tomlkit.nl())
-    return table
-
-
-def _table(value: object) -> Any:  # noqa: ANN401 - as above
-    import tomlkit  # noqa: PLC0415 - as above
-
-    table = tomlkit.table()
-    assert isinstance(value, dict)  # noqa: S101 - only tables are written as tables
-    for name, member in value.items():
-        if isinstance(member, list) and member and all(isinstance(item, dict) for item in member):
-            tables = tomlkit.aot()
-            for item in member:
-                tables.append(_table(item))
-            table[name] = tables
-        else:
-            table[name] = _plain(member)
-    return table
-
-
-def _plain(value: object) -> Any:  # noqa: ANN401 - as above
-    """A value for one line, or a list of a line an item where it is long."""
-    import tomlkit  # noqa: PLC0415 - as above
-
-    match value:
-        case dict():
-            inline = tomlkit.inline_table()
-            inline.update(value)
-            return inline
-        case list() if len(value) > 3:
-            array = tomlkit.array()
-            array.extend(value)
-            return array.multiline(multiline=True)
-        case _:
-            return tomlkit.item(value)
+def _holds(value: object, step: Step) -> bool:
+    return isinstance(value, list if isinstance(step, int) else dict)

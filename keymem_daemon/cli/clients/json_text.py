@@ -63,7 +63,7 @@ def with_value(text: str, path: Sequence[Step], value: object) -> str:
     Raises `NotJson`, and `KeyError` when something on the way is neither object nor array.
     """
     if not text.strip():
-        text = "{}\n"
+        text = "{}" + _line_end(text)
     node = _parsed(text)
     for depth, step in enumerate(path):
         if not isinstance(node.value, dict | list):
@@ -107,7 +107,7 @@ def _inserted(text: str, node: _Node, step: Step, value: object) -> str:
     unit, outer = _unit(text), _line_indent(text, node.start)
     inner = outer + unit
     name = f"{json.dumps(step, ensure_ascii=False)}: " if isinstance(node.value, dict) else ""
-    line_end = "\r\n" if "\r\n" in text else "\n"
+    line_end = _line_end(text)
     made = f"{line_end}{inner}{name}{_dumped(value, unit, inner, line_end)}"
     close = node.end - 1
     end = len(text[:close].rstrip())
@@ -145,13 +145,17 @@ def _removed(text: str, node: _Node, step: Step) -> str:
 
 
 def _written(text: str, at: int, value: object) -> str:
-    line_end = "\r\n" if "\r\n" in text else "\n"
+    line_end = _line_end(text)
     return _dumped(value, _unit(text), _line_indent(text, at), line_end)
 
 
 def _dumped(value: object, unit: str, indent: str, line_end: str) -> str:
     lines = json.dumps(value, ensure_ascii=False, indent=unit).split("\n")
     return (line_end + indent).join(lines)
+
+
+def _line_end(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
 
 
 def _unit(text: str) -> str:

@@ -2,11 +2,14 @@
 
 Ours is an MCP entry that runs the shim and a handler that runs the hook, whoever wrote them. What else a person added to an
 entry of ours stays in it. An entry of our name that runs something else is not ours and is not touched.
+
+Taking out gives back the very bytes that installing met: those of a copy beside the file, when putting the same into the copy makes what
+the file now holds, or no file where installing made it. Otherwise, as after somebody's change, ours is cut out of the text that is there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -56,23 +59,23 @@ class Foreign(Exception):
 
 @dataclass(slots=True)
 class Plan:
-    """The changes, and each file's text before (``None``: no file) and after."""
+    """The changes, and each file's text before and after (``None``: no file)."""
 
     changes: list[Change] = field(default_factory=list)
     before: dict[Path, str | None] = field(default_factory=dict)
-    after: dict[Path, str] = field(default_factory=dict)
+    after: dict[Path, str | None] = field(default_factory=dict)
 
     def text(self, machine: Machine, path: Path) -> str:
         """The file's text as it will be."""
         if path not in self.before:
             self.before[path] = machine.read(path)
             self.after[path] = self.before[path] or ""
-        return self.after[path]
+        return self.after[path] or ""
 
     @property
     def touched(self) -> list[Path]:
         """The files whose text changes."""
-        return [path for path, text in self.after.items() if text != (self.before[path] or "")]
+        return [path for path, text in self.after.items() if text is None or text != (self.before[path] or "")]
 
 
 def plugin_of(client: Client, machine: Machine) -> str | None:
@@ -104,8 +107,11 @@ def installation(client: Client, machine: Machine, commands: Commands) -> Plan:
     return plan
 
 
-def removal(client: Client, machine: Machine, commands: Commands) -> Plan:
-    """What is ours taken out, from every file where it may stand; nothing else. Raises `Foreign`, `Unreadable`."""
+def removal(client: Client, machine: Machine, commands: Commands, copies: Callable[[Path], Sequence[str]]) -> Plan:
+    """What is ours taken out, from every file where it may stand; nothing else.
+
+    ``copies`` gives the texts of the copies beside a file, the latest first. Raises `Foreign`, `Unreadable`.
+    """
     plan = Plan()
     for piece in client.pieces(machine, commands):
         text = plan.text(machine, piece.path)
@@ -115,7 +121,50 @@ def removal(client: Client, machine: Machine, commands: Commands) -> Plan:
             raise Unreadable(Change(piece, "removed"), str(problem)) from None
         plan.after[piece.path] = after
         plan.changes.append(Change(piece, outcome))
+    for path in plan.touched:
+        pieces = [change.piece for change in plan.changes if change.piece.path == path]
+        plan.after[path] = _as_it_was(pieces, plan.before[path] or "", plan.after[path] or "", copies(path))
     return plan
+
+
+def _as_it_was(pieces: Sequence[Entry | Hook], text: str, cut: str, copies: Sequence[str]) -> str | None:
+    """What the file of ``pieces`` held before they came in, ``None`` for no file. ``text`` is what it holds, ``cut`` that without them."""
+    form = pieces[0].form
+    others = [copy for copy in copies if not _has_any(pieces, copy)]
+    for at, copy in enumerate(copies):
+        if _put_again(pieces, text, copy) == text:
+            # A copy that has ours is of what one `install` wrote and a later one brought up to date.
+            return copy if copy in others else _as_it_was(pieces, copy, cut, copies[at + 1 :])
+    made_by_us = form.is_empty(cut) and (not others or _put_again(pieces, text, "") == text)
+    return None if made_by_us else cut
+
+
+def _put_again(pieces: Sequence[Entry | Hook], source: str, text: str) -> str | None:
+    """``text`` with the pieces as they stand in ``source``, ``None`` where that cannot be."""
+    try:
+        meaning = pieces[0].form.meaning(source)
+        for piece in pieces:
+            place, value = piece.place, found(meaning, piece.place)
+            if isinstance(piece, Hook):
+                there = our_handlers(value)
+                groups = found(piece.form.meaning(text), place)
+                known = our_handlers(groups)
+                value = found(value, there[0] if known else there[0][:1]) if there else None
+                place = (*place, *known[0]) if known else (*place, len(_list(groups)))
+            if value is not None:
+                text = with_value(piece.form, text, place, value)
+    except Refused:
+        return None
+    return text
+
+
+def _has_any(pieces: Sequence[Entry | Hook], text: str) -> bool:
+    try:
+        meaning = pieces[0].form.meaning(text)
+    except Refused:
+        return False
+    places = ((piece, found(meaning, piece.place)) for piece in pieces)
+    return any(_is_ours(there) if isinstance(piece, Entry) else bool(our_handlers(there)) for piece, there in places)
 
 
 def _installed(piece: Entry | Hook, text: str) -> tuple[Outcome, str]:

@@ -1,12 +1,14 @@
 """Take the MCP server and the prompt hook out of a client's configuration again: what is ours and nothing else.
 
-A copy is kept beside each file that changes (NAME.bak.TIME). Memories stay where they are.
+A file that nobody changed since gets back the bytes it had before `install`; one that `install` made and that holds nothing else is
+removed. A copy is kept beside each other file that changes (NAME.bak.TIME). Memories stay where they are.
 """
 
 from __future__ import annotations
 
 import argparse
 
+from keymem_daemon.cli.clients import files
 from keymem_daemon.cli.clients.carry import carry_out, chosen, foreign, this_machine, unreadable
 from keymem_daemon.cli.clients.entry import named_commands
 from keymem_daemon.cli.clients.plan import Foreign, Unreadable, plugin_of, removal
@@ -26,7 +28,7 @@ def run(given: argparse.Namespace) -> int:
     """Run the command."""
     client, machine = chosen(given.client), this_machine()
     try:
-        plan = removal(client, machine, named_commands())
+        plan = removal(client, machine, named_commands(), files.copies)
     except Unreadable as problem:
         raise unreadable(problem, client) from None
     except Foreign as problem:
