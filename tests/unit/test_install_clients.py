@@ -247,6 +247,12 @@ def test_a_write_that_fails_leaves_no_copy(home: Path) -> None:
     assert written(home) == {".cursor/mcp.json": b"{}"}
 
 
+def test_no_variable_is_handed_on_twice() -> None:
+    variables = passed_variables()
+    assert len(variables) == len(set(variables))
+    assert {"CLAUDE_CONFIG_DIR", "CODEX_HOME"} <= set(variables)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_copy_of_what_was_there_is_kept_beside_a_changed_file(home: Path, name: str) -> None:
     file = home / FILES[name][0]

@@ -44,14 +44,12 @@ PROGRAMS: Final = frozenset({"keymem-shim", "keymem"})
 HOOK_PROGRAM: Final = "keymem-hook"
 
 SURROUNDINGS: Final = (
-    "CLAUDE_CONFIG_DIR",
-    "CODEX_HOME",
     "CODEX_THREAD_ID",
     "DBUS_SESSION_BUS_ADDRESS",
     "XDG_RUNTIME_DIR",
 )
-"""Variables that are no settings: where the clients keep their transcripts, the session as earlier Codex named it, and what a
-service manager needs to be asked to start the daemon."""
+"""Variables that are no settings: the session as earlier Codex named it, and what a service manager needs to be asked to start the
+daemon."""
 
 
 @dataclass(frozen=True, slots=True)
