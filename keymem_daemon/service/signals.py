@@ -27,6 +27,7 @@ from keymem_daemon.core.rank.gate import Grounds, names_a_stranger
 from keymem_daemon.core.rank.keymatch import LiteralMatch, literal_matches, top
 from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.core.text import fold
+from keymem_daemon.embed.batcher import MicroBatcher
 from keymem_daemon.index.tokens import QueryToken
 from keymem_daemon.ports import Matrix
 from keymem_daemon.service.deadline import Deadline
@@ -100,10 +101,10 @@ async def read_query(engine: Engine, query: str, scope: Scope, weights: Weights,
         for key_id, match in literal_matches(engine.graph, engine.lexicon, text, scope).items()
         if engine.graph.memory_count(key_id, scope)
     }
-    vectors = await due.within("query vectors", lambda: _vectors(engine, [text, *(word.surface for word in words)]))
     # The keys may live in another space than the sentences and words.
     asked = phrases if engine.profile.per_token else [text]
-    key_vectors = await due.within("query vectors", lambda: _key_vectors(engine, asked))
+    read = await due.within("query vectors", lambda: _vectors(engine, [text, *(word.surface for word in words)], asked))
+    vectors, key_vectors = read or (None, None)
     near: dict[str, dict[str, float]] = {}
     if vectors is not None and len(vectors) > 1:
         near = {word.term: row for word, row in zip(words, _near(engine, words, vectors[1:], scope, weights), strict=True) if row}
@@ -114,22 +115,21 @@ async def read_query(engine: Engine, query: str, scope: Scope, weights: Weights,
     return Signals(text, tokens, weighted, near, named, meant, almost, None if vectors is None else vectors[0])
 
 
-async def _vectors(engine: Engine, texts: Sequence[str]) -> Matrix | None:
-    if not engine.light.ready:
+async def _vectors(engine: Engine, texts: Sequence[str], asked: Sequence[str]) -> tuple[Matrix | None, Matrix | None]:
+    """Vectors of ``texts`` in the space of sentences and of ``asked`` in that of keys; of both at once where it is one model."""
+    if engine.encoder is not engine.light:
+        return await _encoded(engine.light, texts), await _encoded(engine.encoder, asked)
+    both = await _encoded(engine.light, [*texts, *asked])
+    return (None, None) if both is None else (both[: len(texts)], both[len(texts) :] if asked else None)
+
+
+async def _encoded(encoder: MicroBatcher, texts: Sequence[str]) -> Matrix | None:
+    if not encoder.ready or not texts:
         return None
     try:
-        return await engine.light.encode(texts, keep=False)
+        return await encoder.encode(texts, keep=False)
     except (KeymemError, OSError, ValueError, RuntimeError):
         return None  # said by `status` for as long as nothing can be embedded
-
-
-async def _key_vectors(engine: Engine, texts: Sequence[str]) -> Matrix | None:
-    if not engine.encoder.ready or not texts:
-        return None
-    try:
-        return await engine.encoder.encode(texts, keep=False)
-    except (KeymemError, OSError, ValueError, RuntimeError):
-        return None  # as above
 
 
 def _near(engine: Engine, words: Sequence[QueryToken], vectors: Matrix, scope: Scope, weights: Weights) -> list[dict[str, float]]:

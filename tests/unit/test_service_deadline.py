@@ -105,8 +105,8 @@ def test_a_retrieval_whose_time_is_up_before_the_second_hop_returns_its_first_st
         whole = await retrieve(engine, caller(), question, hops=2, explain=True, learn=False)
         assert "partial" not in whole
         assert "skipped" not in whole
-        # One look when the request comes, two for each of its vectors: the next asks whether there is time to cross.
-        engine.monotonic = Ticking(looks=5)
+        # One look when the request comes, two for its vectors: the next asks whether there is time to cross.
+        engine.monotonic = Ticking(looks=3)
         cut = await retrieve(engine, caller(), question, hops=2, explain=True, learn=False)
         assert cut["partial"] is True
         assert cut["skipped"] == ["hop 2"], "the sentences are known and cost nothing"
@@ -177,9 +177,9 @@ def test_sentences_are_looked_at_in_pieces_so_that_those_looked_at_in_time_count
         near = [m for m in whole["memories"] if any(part["signal"] == "sentence" for part in m["why"]["contributions"])]
         assert len(near) == 40
         engine.sentences.drop([m["id"] for m in whole["memories"]])
-        # Each look at the clock is a second: query vectors twice (two looks each), then a piece of sentences (two looks), then no more.
+        # Each look at the clock is a second: query vectors (two looks), then a piece of sentences (two looks), then no more.
         engine.monotonic = Ticking(step=1.0)
-        engine.settings = load_settings({"KEYMEM_RECALL_DEADLINE_MS": "6500"})
+        engine.settings = load_settings({"KEYMEM_RECALL_DEADLINE_MS": "4500"})
         cut = await retrieve(engine, caller(), "heron dawn", hops=1, top_k=40, explain=True, learn=False)
         assert cut["skipped"] == ["sentences"]
         near = [m for m in cut["memories"] if any(part["signal"] == "sentence" for part in m["why"]["contributions"])]
