@@ -28,7 +28,6 @@ Matrix = npt.NDArray[np.float32]
 
 CHUNK_TEXTS: Final = 64
 CHUNK_CHARACTERS: Final = 16_000
-WINDOW_S: Final = 0.002
 # Together about 5 ms of the builtin encoder: less than a thread's turn costs on a busy machine.
 INLINE_TEXTS: Final = 4
 INLINE_CHARACTERS: Final = 200
@@ -55,7 +54,7 @@ class MicroBatcher:
         self._foreground: deque[_Request] = deque()
         self._background: deque[_Request] = deque()
         self._busy = False
-        self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
+        self._turn: asyncio.Handle | None = None
         self._closed = False
         self._failure: str | None = None
 
@@ -125,8 +124,8 @@ class MicroBatcher:
     def close(self) -> None:
         """Cancel what waits; a chunk under way ends on its own."""
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._turn is not None:
+            self._turn.cancel()
         for queue in (self._foreground, self._background):
             for request in queue:
                 request.done.cancel()
@@ -146,10 +145,9 @@ class MicroBatcher:
         loop = asyncio.get_running_loop()
         request = _Request(texts, loop.create_future())
         (self._background if background else self._foreground).append(request)
-        if not self._busy and self._timer is None:
-            # Small work starts in this turn of the loop, together with what else arrives in it; larger work waits a moment for company.
-            small = self._is_small(texts)
-            self._timer = loop.call_soon(self._next_chunk) if small else loop.call_later(WINDOW_S, self._next_chunk)
+        if not self._busy and self._turn is None:
+            # In this turn of the loop, together with what else arrives in it; what comes later shares the next chunk.
+            self._turn = loop.call_soon(self._next_chunk)
         return await request.done
 
     def _is_small(self, texts: Sequence[str]) -> bool:
@@ -158,7 +156,7 @@ class MicroBatcher:
         )
 
     def _next_chunk(self) -> None:
-        self._timer = None
+        self._turn = None
         if self._busy or self._closed:
             return
         chunk = self._fill()
@@ -173,7 +171,7 @@ class MicroBatcher:
             else:
                 self._deliver(chunk, texts, vectors)
             if self._foreground or self._background:
-                self._timer = asyncio.get_running_loop().call_soon(self._next_chunk)
+                self._turn = asyncio.get_running_loop().call_soon(self._next_chunk)
             return
         self._busy = True
         work = asyncio.get_running_loop().run_in_executor(self._thread, self._encoder.encode, texts)
