@@ -26,6 +26,8 @@ _JOINTS: Final = {ord(char): None for char in " -_‐‑–・·"}
 
 def spelling(surface: str) -> str:
     """The form in which surfaces are looked up: folded, without spaces, hyphens and underscores ("front-end", "머신 러닝")."""
+    if surface.isascii():
+        return fold(surface).translate(_JOINTS)
     # Each step may make work for another (a compatibility form is a capital, marks meet when a hyphen goes): until nothing changes.
     plain = surface
     while (simpler := fold(unicodedata.normalize("NFKC", plain)).translate(_JOINTS)) != plain:
@@ -79,11 +81,13 @@ class Lexicon:
 
     def group(self, surface: str) -> str | None:
         """The name of the group that ``surface`` belongs to, as it stands or in the singular; ``None`` for a stranger."""
-        name = self._names.get(spelling(surface))
+        spelled = spelling(surface)
+        name = self._names.get(spelled)
         if name is not None:
             return name
-        stem = spelling(stem_key(surface))
-        return self._names.get(stem) or self._stems.get(stem)
+        stem = stem_key(surface)
+        spelled = spelled if stem == surface else spelling(stem)
+        return self._names.get(spelled) or self._stems.get(spelled)
 
     def may_know(self, folded: str) -> bool:
         """Whether any form begins as this folded surface does and is not much shorter: what to ask first about many surfaces."""

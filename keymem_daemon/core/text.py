@@ -203,8 +203,14 @@ def candidate_spans(folded_text: str, max_words: int = 6, max_chars: int = 128) 
     Looking each of them up costs a constant per word of the text, where asking every key would cost a constant per key.
     """
     size = len(folded_text)
-    starts = [i for i in range(size) if not folded_text[i].isspace() and _starts_at_boundary(folded_text, i)]
-    ends = [i for i in range(1, size + 1) if not folded_text[i - 1].isspace() and _ends_at_boundary(folded_text, i)]
+    if folded_text.isascii():
+        # As below: among these characters a boundary is where no letter or digit follows one.
+        inner = [False, *map(str.isalnum, folded_text), False]
+        starts = [i for i in range(size) if not inner[i] and not folded_text[i].isspace()]
+        ends = [i for i in range(1, size + 1) if not inner[i + 1] and not folded_text[i - 1].isspace()]
+    else:
+        starts = [i for i in range(size) if not folded_text[i].isspace() and _starts_at_boundary(folded_text, i)]
+        ends = [i for i in range(1, size + 1) if not folded_text[i - 1].isspace() and _ends_at_boundary(folded_text, i)]
     first = 0
     for start in starts:
         while first < len(ends) and ends[first] <= start:

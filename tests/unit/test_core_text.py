@@ -124,6 +124,13 @@ def test_looking_up_every_candidate_span_finds_what_searching_finds(text: str, s
     assert looked_up == searched
 
 
+@given(st.text(st.characters(codec="ascii"), max_size=20), st.text(st.sampled_from("ab1 -.'_"), min_size=1, max_size=4))
+def test_the_spans_of_a_plain_text_are_those_that_it_has_before_another_script(text: str, more: str) -> None:
+    folded = fold(text + more)
+    beside = fold(f"{folded} 梨")
+    assert set(candidate_spans(folded)) == {span for span in candidate_spans(beside) if span[1] <= len(folded)}
+
+
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("text", ["가나다라마바사" * 2_900, "天地玄黄" * 5_000, "a" * 20_000, "는" * 20_000, "word " * 4_000, "é" * 20_000])
 def test_a_very_long_text_is_searched_in_linear_time(text: str) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from keymem_daemon.core.closed_classes import AMBIGUOUS
 from keymem_daemon.core.lexicon import Lexicon, load_lexicon, spelling
@@ -17,6 +19,11 @@ def test_a_surface_form_of_the_shipped_lexicon_belongs_to_one_concept_only(lexic
     for group in lexicon.groups:
         for form in lexicon.forms(group):
             assert owners.setdefault(spelling(form), group) == group, form
+
+
+@given(st.text(st.characters(codec="ascii"), max_size=12))
+def test_plain_text_is_spelled_as_it_is_beside_another_script(text: str) -> None:
+    assert spelling(text + "梨") == spelling(text) + "梨"
 
 
 def test_the_shipped_lexicon_has_the_korean_english_concepts_it_promises(lexicon: Lexicon) -> None:
