@@ -88,12 +88,13 @@ def neighbour_gifts(
     for memory_id in top(scores, weights.neighbour_pool):
         amount = scores[memory_id] * weights.neighbour
         created_at = graph.memories[memory_id].created_at
+        keys = set(graph.key_ids_of(memory_id))
         for other in neighbours(memory_id):
             before = gifts.get(other)
             if amount <= 0.0 or (before is not None and amount <= before.amount) or not graph.in_scope(other, scope):
                 continue
             close = abs(graph.memories[other].created_at - created_at) <= weights.neighbour_seconds
-            if close and any(graph.link(key_id, other) is not None for key_id in graph.key_ids_of(memory_id)):
+            if close and not keys.isdisjoint(graph.key_ids_of(other)):
                 gifts[other] = Gift(memory_id, amount)
     return gifts
 
