@@ -243,8 +243,12 @@ class LexicalIndex:
     def _allowed(self, scope: Scope) -> npt.NDArray[np.bool_] | None:
         if scope is None:
             return None
+        spaces = [self._space_of[name] for name in scope if name in self._space_of]
+        if sum(self._space_documents[space] for space in spaces) == len(self):
+            # Nothing lies outside, as in most stores: no posting need be looked at to know that.
+            return None
         allowed = np.zeros(len(self._space_documents), dtype=np.bool_)
-        allowed[[self._space_of[name] for name in scope if name in self._space_of]] = True
+        allowed[spaces] = True
         return allowed
 
     def _df(self, term: str, allowed: npt.NDArray[np.bool_] | None) -> int:

@@ -18,7 +18,14 @@ from keymem_daemon.index.tokens import Analysis, QueryToken
 WORDS = ["w0", "w1", "w2", "w3", "w4", "w11"]
 IDS = [f"{number:012x}" for number in range(16)]
 SPACES = ["home", "work", "default"]
-SCOPES: list[Scope] = [None, frozenset({"home"}), frozenset({"home", "work"}), frozenset({"nowhere"}), frozenset()]
+SCOPES: list[Scope] = [
+    None,
+    frozenset(SPACES),
+    frozenset({"home"}),
+    frozenset({"home", "work"}),
+    frozenset({"nowhere"}),
+    frozenset(),
+]
 Document = tuple[str, list[str]]
 
 
