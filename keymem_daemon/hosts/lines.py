@@ -15,7 +15,7 @@ from typing import Any, Final
 
 __all__ = ["BLOCK_BYTES", "LINE_BYTES", "Count", "advanced", "line_around", "record_of", "tails"]
 
-BLOCK_BYTES: Final = 1 << 18
+BLOCK_BYTES: Final = 1 << 17
 LINE_BYTES: Final = 4 << 20
 """A longer line is skipped, as a malformed one is: it would have to be held whole to be understood."""
 

@@ -32,8 +32,10 @@ room for a machine that is busy, such as one on which daemon and client have jus
 SCAN_BYTES: Final = 16 << 20
 """How much further a count goes each time it is asked. A first look at more says no turn; each save brings it nearer."""
 
-SCAN_S: Final = 0.015
-"""And how long at most: short lines that all have to be understood take more time than bytes."""
+SCAN_S: Final = 0.01
+"""And how long at most: short lines that all have to be understood take more time than bytes. On a busy machine a visit waits for its
+processor several times over, so this is kept well below what a save may wait.
+"""
 
 GUESS_AGE_S: Final = 300.0
 _LOOK_AGAIN_S: Final = 0.02
