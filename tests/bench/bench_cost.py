@@ -151,6 +151,10 @@ class Line(http.client.HTTPConnection):
         before, self._idle = self._idle, models["semantic"] == "ready" and not any(models["backlog"].values())
         return before and self._idle
 
+    def health(self) -> dict[str, Any]:
+        """The cheapest answer there is: what a round trip costs."""
+        return self._answer("GET", "/health", b"", {})
+
     def _answer(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> dict[str, Any]:
         self.request(method, path, body, headers)
         answer = self.getresponse()
