@@ -250,10 +250,13 @@ class Catalog:
         return _first(self._wanted_sentences, limit)
 
     def put_keys(self, vectors: Mapping[str, Matrix]) -> None:
-        """Vectors of folded surfaces; those of surfaces that are gone are left out."""
+        """Vectors of folded surfaces; of surfaces that are gone or have theirs already they are left out.
+
+        A surface has the vector of the spelling it was first written in, whoever writes it otherwise later.
+        """
         for surface, vector in vectors.items():
-            if self._graph.key_id_of_folded(surface) is not None:
-                self._wanted_keys.pop(surface, None)
+            if surface in self._wanted_keys:
+                del self._wanted_keys[surface]
                 self.keys.upsert(surface, vector)
 
     def put_words(self, vectors: Mapping[str, Matrix]) -> None:

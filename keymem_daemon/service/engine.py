@@ -201,7 +201,7 @@ class Engine:
 
     async def key_rules(self, surfaces: Sequence[str]) -> tuple[KeyRules, Mapping[str, Matrix]]:
         """Rules for deciding keys of a request with these surfaces, and the vectors of those that are new."""
-        new = {folded: s for s in surfaces if self.graph.key_id_of_folded(folded := fold(s)) is None}
+        new = {folded: s for s in reversed(surfaces) if self.graph.key_id_of_folded(folded := fold(s)) is None}
         vectors: dict[str, Matrix] = {}
         crosses = self._crosses_scripts(tuple(new))
         if new:
