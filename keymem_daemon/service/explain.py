@@ -112,12 +112,12 @@ def _first_stage(
             contributions.append(part if lowered == 1.0 else {**part, "lowered": lowered})
     gift = stage.gifts.get(memory_id)
     if gift is not None:
-        given = gift.amount / weights.neighbour
+        given = gift.amount / gift.share
         contributions.append(
             {
                 "signal": "neighbour",
                 "value": given,
-                "weight": weights.neighbour,
+                "weight": gift.share,
                 "amount": gift.amount,
                 "memory_id": gift.giver,
             }

@@ -13,6 +13,7 @@ from keymem_daemon.core.freshness import ranking_factor
 from keymem_daemon.core.model import Scope
 from keymem_daemon.core.rank.bridge import Bridge, Road, best_bridges, roads
 from keymem_daemon.core.rank.keymatch import top
+from keymem_daemon.core.rank.lead import about_from
 from keymem_daemon.core.rank.textbook import Step, fused
 from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.ports import Matrix
@@ -75,7 +76,8 @@ async def _with_bridges(
         for hit in hits:
             if due.passed(f"hop {hop}"):
                 break
-            ways.extend(roads(engine.graph, engine.catalog.mentions, hit, min(1.0, totals[hit]), signals.named, scope, weights))
+            about, score = about_from(stage.leader, hit, weights), min(1.0, totals[hit])
+            ways.extend(roads(engine.graph, engine.catalog.mentions, hit, score, signals.named, scope, weights, about=about))
         if not ways:
             break
         stage.coverage.load([*hits, *(target for road in ways for target in road.targets)])

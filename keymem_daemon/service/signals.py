@@ -25,6 +25,7 @@ from keymem_daemon.core.rank.firststage import (
 )
 from keymem_daemon.core.rank.gate import Grounds, names_a_stranger
 from keymem_daemon.core.rank.keymatch import LiteralMatch, literal_matches, top
+from keymem_daemon.core.rank.lead import Leader, leader_of, with_leaders_gifts
 from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.core.text import fold
 from keymem_daemon.embed.batcher import MicroBatcher
@@ -75,6 +76,7 @@ class FirstStage:
 
     ``cosines`` grows when later stages look at more sentences; ``near`` are those of the pool that s1 was made with. ``alone`` is s1
     without what neighbours gave (``gifts``), and ``lowered`` what those were multiplied with that are not about whom the query names.
+    ``leader`` is the best of them, if it is ahead.
     """
 
     scores: dict[str, float]
@@ -86,6 +88,7 @@ class FirstStage:
     alone: Mapping[str, float]
     lowered: Mapping[str, float]
     gifts: Mapping[str, Gift]
+    leader: Leader | None
 
 
 async def read_query(engine: Engine, query: str, scope: Scope, weights: Weights, deadline: Deadline | None = None) -> Signals:
@@ -194,9 +197,11 @@ async def first_stage(engine: Engine, signals: Signals, scope: Scope, weights: W
     alive = {m: score for m, score in with_sentences(cheap, cosines, weights).items() if engine.graph.in_scope(m, scope)}
     named = [key_id for key_id, match in signals.named.items() if match.weight == 1.0]
     own = of_named(engine.graph, engine.catalog.mentions, alive, named, weights)
-    gifts = neighbour_gifts(engine.graph, engine.catalog.sequence.neighbours, own, scope, weights)
+    leader, neighbours = leader_of(own, coverage), engine.catalog.sequence.neighbours
+    gifts = neighbour_gifts(engine.graph, neighbours, own, scope, weights)
+    gifts = with_leaders_gifts(engine.graph, neighbours, leader, own, gifts, scope, weights)
     lowered = {m: value / alive[m] for m, value in own.items() if value != alive[m]}
-    return FirstStage(with_gifts(own, gifts), lexical, keys, cosines, coverage, dict(cosines), own, lowered, gifts)
+    return FirstStage(with_gifts(own, gifts), lexical, keys, cosines, coverage, dict(cosines), own, lowered, gifts, leader)
 
 
 async def sentence_cosines(engine: Engine, memory_ids: Sequence[str], direction: Matrix, due: Deadline) -> dict[str, float]:

@@ -30,7 +30,7 @@ from variants import weighted
 from keymem_daemon.core.rank.weights import Weights
 
 METRICS: Final = ("R@5", "all@5")
-AT_MOST: Final = MappingProxyType({"expansion_floor": 0.95, "not_of_named": 1.0, "not_about_named": 1.0, "not_about": 1.0, "overlap_penalty": 1.0})
+AT_MOST: Final = MappingProxyType({"expansion_floor": 0.95, "not_of_named": 1.0, "not_about_named": 1.0, "not_about": 1.0, "overlap_penalty": 1.0, "lead_beyond": 1.0})
 WITHOUT_EFFECT: Final = frozenset({"gate_coverage", "gate_stranger", "gate_growth", "link_use"})  # of recall, not of this order
 
 

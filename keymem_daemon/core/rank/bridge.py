@@ -4,7 +4,7 @@ For each of the best hits h, each of its keys k that is specific enough, and eac
 
     s1(h) · IDF(k)^½ · link · (0.05 + residual(c | h) + 0.2 · sentence cosine(c))
 
-``link`` is 1 when c is *about* k (its first key), else 0.6, × 0.3 when k is in the query already, × the learned link weight; a
+``link`` is 1 when c is *about* k (its first key; more from a best hit that is far ahead, see lead.py), else 0.6, × 0.3 when k is in the query already, × the learned link weight; a
 mention link counts as not about. ``related_to`` is a bridge of IDF and link 1. Each memory keeps its best bridge, and gains
 twice it.
 """
@@ -66,9 +66,17 @@ class Bridge:
 
 
 def roads(
-    graph: Graph, mentions: Mentions, hit: str, score: float, query_keys: Collection[str], scope: Scope, weights: Weights
+    graph: Graph,
+    mentions: Mentions,
+    hit: str,
+    score: float,
+    query_keys: Collection[str],
+    scope: Scope,
+    weights: Weights,
+    *,
+    about: float = 1.0,
 ) -> Iterator[Road]:
-    """Every way out of ``hit``, whose score is ``score``; never back to itself.
+    """Every way out of ``hit``, whose score is ``score``; never back to itself. ``about`` is what links count of memories about a key.
 
     At most ``weights.bridge_roads`` of its keys, the most specific ones: a long text may speak of hundreds.
     """
@@ -88,7 +96,7 @@ def roads(
         if len(mentioning) > 10 * weights.key_ceiling:
             continue
         targets = {
-            link.memory_id: (1.0 if link.position == 0 else weights.not_about) * link.weight for link in graph.active_members(key_id, scope)
+            link.memory_id: (about if link.position == 0 else weights.not_about) * link.weight for link in graph.active_members(key_id, scope)
         }
         for memory_id in mentioning:
             if memory_id not in targets and graph.in_scope(memory_id, scope):

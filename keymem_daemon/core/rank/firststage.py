@@ -74,10 +74,19 @@ def of_named(graph: Graph, mentions: Mentions, scores: Mapping[str, float], name
 
 @dataclass(frozen=True, slots=True)
 class Gift:
-    """What a memory has from the one saved right before or after it."""
+    """What a memory has from one saved right before or after it: ``amount`` is that ``share`` of the giver's score."""
 
     giver: str
+    share: float
     amount: float
+
+
+def in_one_breath(graph: Graph, memory_id: str, other: str, scope: Scope, weights: Weights) -> bool:
+    """Whether the other is a memory of the scope that was saved at about the same time, under one of the first one's keys."""
+    apart = abs(graph.memories[other].created_at - graph.memories[memory_id].created_at)
+    if apart > weights.neighbour_seconds or not graph.in_scope(other, scope):
+        return False
+    return any(graph.link(key_id, other) is not None for key_id in graph.key_ids_of(memory_id))
 
 
 def neighbour_gifts(
@@ -87,15 +96,11 @@ def neighbour_gifts(
     gifts: dict[str, Gift] = {}
     for memory_id in top(scores, weights.neighbour_pool):
         amount = scores[memory_id] * weights.neighbour
-        created_at = graph.memories[memory_id].created_at
-        keys = set(graph.key_ids_of(memory_id))
         for other in neighbours(memory_id):
             before = gifts.get(other)
-            if amount <= 0.0 or (before is not None and amount <= before.amount) or not graph.in_scope(other, scope):
-                continue
-            close = abs(graph.memories[other].created_at - created_at) <= weights.neighbour_seconds
-            if close and not keys.isdisjoint(graph.key_ids_of(other)):
-                gifts[other] = Gift(memory_id, amount)
+            more = amount > 0.0 and (before is None or amount > before.amount)
+            if more and in_one_breath(graph, memory_id, other, scope, weights):
+                gifts[other] = Gift(memory_id, weights.neighbour, amount)
     return gifts
 
 

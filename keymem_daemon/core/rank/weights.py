@@ -26,6 +26,10 @@ class Weights:
     neighbour: float = 0.2
     neighbour_pool: int = 60
     neighbour_seconds: float = 600.0
+    # What the lead of the best memory adds: lead.py says what that is, and what each of the three gives.
+    lead_gift: float = 1.5
+    lead_beyond: float = 0.5
+    lead_road: float = 3.0
     sentence_pool: int = 50
     lexical_pool: int = 300
     expansion: float = 0.6
