@@ -12,6 +12,7 @@ from functools import partial
 
 from keymem_daemon.core.errors import KeymemError
 from keymem_daemon.core.model import Scope
+from keymem_daemon.core.rank.dates import without_unknown_dates
 from keymem_daemon.core.rank.firststage import (
     Coverage,
     Gift,
@@ -92,16 +93,22 @@ class FirstStage:
 
 
 async def read_query(engine: Engine, query: str, scope: Scope, weights: Weights, deadline: Deadline | None = None) -> Signals:
-    """Everything about the first 4,000 characters of ``query`` that does not depend on a memory's text."""
+    """Everything about the first 4,000 characters of ``query`` that does not depend on one memory; without dates that none knows."""
     due = deadline or engine.no_deadline()
-    text = query[:QUERY_CHARS]
-    tokenizer = engine.catalog.tokenizer
+    whole = query[:QUERY_CHARS]
+    tokenizer, lexical_index = engine.catalog.tokenizer, engine.catalog.lexical
+
+    def known(date: str) -> bool:
+        numbers = [token.term for token in tokenizer.query_terms(date) if any(char.isdigit() for char in token.term)]
+        return any(found.df for found in lexical_index.term_statistics(numbers, scope).values())
+
+    text = without_unknown_dates(whole, known) if weights.drop_unknown_dates else whole
     tokens = tokenizer.query_terms(text)
     phrases = [phrase for phrase in tokenizer.phrases(text) if len(phrase.split()) <= PHRASE_WORDS][:PHRASES]
     words = [token for token in tokens if token.word][:PHRASES]
     named = {
         key_id: match
-        for key_id, match in literal_matches(engine.graph, engine.lexicon, text, scope).items()
+        for key_id, match in literal_matches(engine.graph, engine.lexicon, whole, scope).items()
         if engine.graph.memory_count(key_id, scope)
     }
     # The keys may live in another space than the sentences and words.

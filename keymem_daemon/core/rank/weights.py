@@ -53,6 +53,8 @@ class Weights:
     # The specification gives a share of the store only; beyond 200 members a key says too little to be worth its cost.
     key_ceiling: int = 200
     mention_links: bool = True
+    # Dates of a question of which no memory has a number: dates.py says why, and what it gives.
+    drop_unknown_dates: bool = True
     overlap_penalty: float = 0.25
     selected: int = 10
     # Below: what recall shows, never the order of direct retrieval.
