@@ -1,4 +1,8 @@
-"""Korean particles as a closed list: what the tokenizer goes by until the morphological analyser is there."""
+"""Korean particles, and the forms of 하다 and 되다 behind a noun, as closed lists: what the tokenizer goes by until Kiwi is there.
+
+The first questions of a daemon are read so: Kiwi takes seconds to load. A name that ends like such a form (지한) loses it as well, in
+memories and questions alike, until both are read again.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,19 @@ _PARTICLES: Final[tuple[str, ...]] = tuple(
         reverse=True,
     ),
 )
+_VERB_FORMS: Final[tuple[str, ...]] = tuple(
+    sorted(
+        """
+        한 할 해 하는 하고 하면 하며 하기 하려 하려고 하게 하지 하던 하자 하니 하나 하나요 해요 해서 해도 해야 했다 했어 했어요 했던 했지 했는 했니 했나 했나요
+        합니다 합니까 했습니다 했습니까 할까 할까요 할지 한다 한가 한가요 하다
+        된 될 돼 되는 되고 되면 되며 되기 되게 되지 되던 되어 되나 되나요 돼요 돼서 됐다 됐어 됐어요 됐던 됐나 됐나요 되었다 되었어 되었던
+        됩니다 됩니까 되었습니다 됐습니다 될까 될까요 된다 되다
+        """.split(),
+        key=len,
+        reverse=True,
+    ),
+)
+_VERBS_ALONE: Final = frozenset({*_VERB_FORMS, *"싶어 싶어요 싶은 있어 있어요 있는 있나 있니 없어 없어요 없는 준 줘 줬어".split()})
 _AFTER_CONSONANT: Final = frozenset("은을과이으아")
 _AFTER_VOWEL: Final = frozenset("는를와가랑라야여")
 _RIEUL: Final = 8
@@ -27,6 +44,11 @@ _RIEUL: Final = 8
 def is_particle(word: str) -> bool:
     """Whether ``word`` is one of the particles."""
     return word in _PARTICLES
+
+
+def is_verb_alone(word: str) -> bool:
+    """Whether ``word`` is a form of 하다, 되다 or another verb that says nothing by itself."""
+    return word in _VERBS_ALONE
 
 
 def ends_closed(word: str) -> bool:
@@ -49,7 +71,13 @@ def _may_follow(noun: str, particle: str) -> bool:
 
 
 def bare_noun(word: str) -> str:
-    """``word`` without its longest trailing particle, if two syllables are left (or one, of a word of two)."""
+    """``word`` without its longest trailing particle, if two syllables are left (or one, of a word of two).
+
+    Or without the form of 하다 or 되다 that it ends in, if two syllables are left.
+    """
+    for form in _VERB_FORMS:
+        if len(word) - len(form) > 1 and word.endswith(form):
+            return word[: -len(form)]
     for particle in _PARTICLES:
         left = len(word) - len(particle)
         if (

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from keymem_daemon.core.text import fold
 from keymem_daemon.index import scripts, stopwords
 from keymem_daemon.index.korean import Morpheme
-from keymem_daemon.index.particles import bare_noun, ends_closed, is_particle
+from keymem_daemon.index.particles import bare_noun, ends_closed, is_particle, is_verb_alone
 
 LONGEST_TERM: Final = 128
 
@@ -95,10 +95,10 @@ def ideographs(text: str, start: int, end: int) -> Piece:
 
 
 def hangul_by_particles(text: str, start: int, end: int) -> Piece:
-    """Without Kiwi: the word as written, trailing particles off."""
+    """Without Kiwi: the word as written, trailing particles and forms of 하다 and 되다 off."""
     noun = bare_noun(text[start:end])[:LONGEST_TERM]
     after_a_word = start > 0 and text[start - 1].isalnum()
-    if noun in stopwords.KOREAN or (after_a_word and is_particle(text[start:end])):
+    if noun in stopwords.KOREAN or is_verb_alone(text[start:end]) or (after_a_word and is_particle(text[start:end])):
         return Piece(start, end, (), (), opens=False, closes=False)
     stop = start + len(noun)
     return Piece(start, end, (QueryToken(noun, noun),), ((start, stop),), opens=True, closes=stop == end)

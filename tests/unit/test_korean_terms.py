@@ -109,6 +109,14 @@ def test_without_kiwi_words_lose_their_particles_and_are_provisional() -> None:
     analyzer.close()
 
 
+def test_without_kiwi_a_question_is_its_nouns() -> None:
+    analyzer = KoreanAnalyzer(_Silent)
+    tokenizer = Tokenizer(analyzer)
+    assert tokenizer.terms("가족과 등산할 때 무엇을 해?") == ["가족", "등산"]
+    assert tokenizer.terms("추천한 책이 있어?") == ["추천", "책"]
+    analyzer.close()
+
+
 def test_english_text_is_never_provisional_and_loads_nothing() -> None:
     analyzer = KoreanAnalyzer(_Silent)
     tokenizer = Tokenizer(analyzer)
@@ -232,7 +240,15 @@ def test_documents_read_by_the_fallback_are_stale_until_they_are_read_again(toke
         ("은", "은"),
         ("서울에서부터", "서울에서"),
         ("뉴턴의", "뉴턴"),
+        ("참석한", "참석"),
+        ("하이킹할", "하이킹"),
+        ("추천했어요", "추천"),
+        ("기대돼", "기대"),
+        ("재시작되었습니다", "재시작"),
+        ("한", "한"),
+        ("올해", "올해"),
+        ("북한", "북한"),
     ],
 )
-def test_the_fallback_takes_the_longest_particle_off(word: str, noun: str) -> None:
+def test_the_fallback_takes_the_longest_particle_or_verb_form_off(word: str, noun: str) -> None:
     assert bare_noun(word) == noun
