@@ -297,12 +297,13 @@ class Engine:
         if self._korean is not None and self._korean.ready and catalog.lexical.stale_count:
             catalog.reanalyze(REANALYZED_A_STEP)
             return True
+        # A question sees to the sentences of its candidates itself; a word without a vector it cannot find.
+        if words := catalog.wanted_words(WORDS_A_STEP):
+            catalog.put_words(dict(zip(words, await self.light.encode(words, background=True), strict=True)))
+            return True
         if memory_ids := catalog.wanted_sentences(MEMORIES_A_STEP):
             await self.sentences.load(memory_ids, background=True)
             catalog.put_sentences(memory_ids)
-            return True
-        if words := catalog.wanted_words(WORDS_A_STEP):
-            catalog.put_words(dict(zip(words, await self.light.encode(words, background=True), strict=True)))
             return True
         if not self.light.ready:
             await self.light.load()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from faulty_store import FaultyStore
@@ -368,3 +369,18 @@ def test_a_memory_that_expires_while_it_is_being_indexed_is_in_no_index() -> Non
         assert list(catalog.mentions.mentioned_by(memory_id)) == []
 
     play(scene, clock=clock)
+
+
+def test_words_get_their_vectors_before_the_sentences_that_a_question_loads_itself() -> None:
+    async def scene(engine: Engine) -> None:
+        seen: list[tuple[int, int]] = []
+        items = [item(f"The lantern number{number} hangs in hall{number}.", "lantern") for number in range(100)]
+        await remember_batch(engine, caller(), items)
+        async with engine._progress:
+            while sum(engine.catalog.backlog):
+                seen.append(engine.catalog.backlog[1:])
+                await engine._progress.wait()
+        assert any(memories and not words for words, memories in seen)
+        assert all(memories == before for (_, before), (words, memories) in pairwise(seen) if words)
+
+    play(scene)
