@@ -41,7 +41,7 @@ class Profile:
     near: float
     per_token: bool = False
     across_scripts_only: bool = False
-    gate_floor: float = 0.39
+    gate_floor: float = 0.33
     hook_floor: float = 0.62
 
 

@@ -20,7 +20,6 @@ from keymem_daemon.core.decide.plan import Plan
 from keymem_daemon.core.freshness import ranking_factor
 from keymem_daemon.core.graph import Graph
 from keymem_daemon.core.model import Key, Memory, Scope
-from keymem_daemon.core.rank.gate import NAMED_SHARE, floor_for, named_enough
 from keymem_daemon.core.rank.keymatch import MatchType, top
 from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.core.text import fold, normalized
@@ -28,9 +27,10 @@ from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.deadline import Deadline
 from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.explain import explained_preview
+from keymem_daemon.service.gate import gate_case
 from keymem_daemon.service.recent import RecentRecall
 from keymem_daemon.service.retrieve import checked_query, checked_range
-from keymem_daemon.service.signals import FirstStage, Signals, first_stage, query_grounds, read_query
+from keymem_daemon.service.signals import FirstStage, Signals, first_stage, read_query
 from keymem_daemon.service.views import key_facts, key_view, score, validity_view
 
 TOP_K: Final = 8
@@ -94,13 +94,14 @@ async def recall(
     # What was said first: it is the longer one, and has most of what was asked in it.
     said = await read_query(engine, utterance or question, scope, weights, deadline)
     asked = said if not utterance or utterance == question else await read_query(engine, question, scope, weights, deadline)
-    stage = await first_stage(engine, said, scope, weights, deadline)
+    # One memory is shown: what the best one would give to those beside it only brings them nearer to its place.
+    stage = await first_stage(engine, said, scope, replace(weights, lead_gift=0.0, lead_beyond=0.0), deadline)
     result["semantic"] = said.semantic
     scored = {m: value * ranking_factor(graph.memories[m], now, engine.settings.half_lives) for m, value in stage.scores.items()}
     candidates = _candidates(engine, asked, stage, scored, scope, weights)
     # Without a sentence to judge by the words decide alone, as they do while the model is warming.
     judged = replace(said, direction=None) if deadline.skipped and not stage.cosines else said
-    if not candidates or not _passes_gate(engine, asked, judged, stage, scope, weights):
+    if not candidates or not gate_case(engine, asked, judged, stage, scope, weights).passes(engine.profile.gate_floor, weights):
         nearest = await deadline.within("nearest keys", lambda: _nearest(engine, asked, said, scored, scope)) or []
         _note_recall(engine, caller, question, asked, now, nearest)
         return {**result, "status": "no_match", "nearest_keys": nearest, "next_step": _missed(nearest), **_late(deadline, explain)}
@@ -208,28 +209,6 @@ def _ordered(
         for cluster in collapsed.values()
         for c in cluster[:1]
     ]
-
-
-def _passes_gate(engine: Engine, asked: Signals, said: Signals, stage: FirstStage, scope: Scope, weights: Weights) -> bool:
-    """Whether anything answers: keys that are most of what was asked, or a memory with evidence enough.
-
-    Without vectors the words decide alone: they must cover half of the query's IDF mass.
-    """
-    if asked.named and not asked.tokens:
-        return True  # nothing but stop words, and a key is called so
-    tokenizer = engine.catalog.tokenizer
-    naming = {token.term for match in asked.named.values() for token in tokenizer.query_terms(match.surface)}
-    grounds = query_grounds(engine, asked, scope)
-    if named_enough(engine.graph, asked.named, grounds.named(naming)):
-        return True
-    if said is not asked:
-        grounds = query_grounds(engine, said, scope)
-    pool = top(stage.scores, weights.sentence_pool)
-    grounds.load(pool)
-    if said.direction is None:
-        return any(grounds.covered(m) >= NAMED_SHARE for m in pool)
-    best = max((grounds.evidence(m, stage.cosines.get(m, 0.0), weights) for m in pool), default=0.0)
-    return best >= floor_for(engine.profile.gate_floor, engine.graph.active_count(scope), weights)
 
 
 async def _nearest(engine: Engine, asked: Signals, said: Signals, scored: Mapping[str, float], scope: Scope) -> list[Result]:

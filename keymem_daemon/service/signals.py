@@ -239,4 +239,5 @@ def query_grounds(engine: Engine, signals: Signals, scope: Scope) -> Grounds:
     idf = {token.term: statistics[token.term].idf if statistics[token.term].df else unseen for token in signals.tokens}
     naming = {word for match in signals.named.values() for word in match.surface.split()}
     unknown = {surface for token in signals.tokens if not statistics[token.term].df and (surface := fold(token.surface)) not in naming}
-    return Grounds(idf, signals.near, names_a_stranger(signals.text, unknown), lexical_index.matches)
+    stranger = names_a_stranger(signals.text, unknown)
+    return Grounds(idf, signals.near, stranger, lexical_index.matches)

@@ -94,6 +94,7 @@ def _strangers_part(results: Sequence[SetResult]) -> str:
         "swapped": "names swapped",
         "unanswerable": "questions without an answer",
         "coding": "coding prompts",
+        "held_back": "coding prompts held back",
     }
     for group, label in groups.items():
         add(f"{label}: a preview is shown", [r.strangers.get(f"{group}_preview") for r in results])

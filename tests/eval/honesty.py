@@ -15,11 +15,13 @@ from measures import auroc, mean
 from question_sets import Question, QuestionSet, Space
 from subjects import EngineSubject, Ids, Subject
 
-from keymem_daemon.core.rank.keymatch import top
-from keymem_daemon.service.signals import first_stage, query_grounds, read_query
+from keymem_daemon.core.rank.gate import Case
+from keymem_daemon.service.gate import gate_case
+from keymem_daemon.service.signals import first_stage, read_query
 
 FOREIGN_QUESTIONS: Final = 60
 PROMPTS: Final = Path(__file__).with_name("coding_prompts.txt")
+HELD_BACK: Final = Path(__file__).with_name("held_back_prompts.txt")
 
 Shares = dict[str, float | int | None]
 
@@ -34,7 +36,16 @@ class Asked:
 
 def coding_prompts() -> list[str]:
     """The prompts, one a line."""
-    return [line for line in PROMPTS.read_text("utf-8").splitlines() if line.strip()]
+    return _lines(PROMPTS)
+
+
+def held_back_prompts() -> list[str]:
+    """More of the kind, written before the gate was judged by any of them and used for no choice."""
+    return _lines(HELD_BACK)
+
+
+def _lines(path: Path) -> list[str]:
+    return [line for line in path.read_text("utf-8").splitlines() if line.strip()]
 
 
 def foreign(questions: QuestionSet) -> list[Asked]:
@@ -88,14 +99,15 @@ async def shares_shown(subject: Subject, asked: Sequence[Asked]) -> tuple[float,
 
 async def gate_evidence(subject: EngineSubject, asked: Asked) -> float:
     """What the not-found gate of recall judges by: the best evidence among its candidates."""
+    return (await case_of(subject, asked)).evidence(subject.engine.weights)
+
+
+async def case_of(subject: EngineSubject, asked: Asked) -> Case:
+    """What the gate is given when recall is asked this, with its candidates also where a name is enough."""
     engine = subject.engine
     scope, weights = subject.caller().scope(asked.namespace), engine.weights
     signals = await read_query(engine, asked.query, scope, weights)
-    stage = await first_stage(engine, signals, scope, weights)
-    pool = top(stage.scores, weights.sentence_pool)
-    grounds = query_grounds(engine, signals, scope)
-    grounds.load(pool)
-    return max((grounds.evidence(m, stage.cosines.get(m, 0.0), weights) for m in pool), default=0.0)
+    return gate_case(engine, signals, signals, await first_stage(engine, signals, scope, weights), scope, weights, whole=True)
 
 
 async def hook_evidence(subject: EngineSubject, asked: Asked) -> float:
@@ -117,6 +129,7 @@ async def strangers_measured(subject: Subject, questions: QuestionSet) -> Shares
         "foreign": foreign(questions),
         "unanswerable": [Asked(q.query, s.namespace) for s in questions.spaces for q in s.questions if not q.gold],
         "coding": [Asked(prompt, space.namespace) for space in questions.spaces for prompt in coding_prompts()],
+        "held_back": [Asked(prompt, space.namespace) for space in questions.spaces for prompt in held_back_prompts()],
     }
     originals, others = swapped(questions)
     groups["swapped"] = others
@@ -127,7 +140,7 @@ async def strangers_measured(subject: Subject, questions: QuestionSet) -> Shares
     if isinstance(subject, EngineSubject):
         own = [Asked(q.query, s.namespace) for s in questions.spaces for q in s.answerable]
         right = [await gate_evidence(subject, a) for a in own]
-        for name in ("foreign", "unanswerable", "coding"):
+        for name in ("foreign", "unanswerable", "coding", "held_back"):
             result[f"{name}_auroc"] = auroc(right, [await gate_evidence(subject, a) for a in groups[name]])
         result["swapped_auroc"] = auroc([await gate_evidence(subject, a) for a in originals], [await gate_evidence(subject, a) for a in others])
         result["swapped_hook_auroc"] = auroc([await hook_evidence(subject, a) for a in originals], [await hook_evidence(subject, a) for a in others])

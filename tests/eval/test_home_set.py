@@ -13,6 +13,7 @@ from honesty import (
     Retries,
     coding_prompts,
     foreign,
+    held_back_prompts,
     nearest_keys_measured,
     renamed,
     shares_shown,
@@ -32,11 +33,13 @@ def silent(_line: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The set compared; the shares of coding prompts at which the hook adds something and of foreign questions that are shown a preview."""
+    """The set compared; the shares of coding prompts that are shown a preview or given something by the hook, and of others that are shown one."""
 
     result: SetResult
+    prompts_shown: float
     prompts_fired: float
     foreign_shown: float
+    swapped_shown: float
     retries: Retries
 
 
@@ -46,13 +49,14 @@ async def measured(questions: QuestionSet) -> Measured:
     async with engine_subject(encoder, korean=True) as subject:
         result = await compared(subject, questions, encoder, silent, ablate=False, strangers=False)
         prompts = [Asked(prompt, space.namespace) for space in questions.spaces for prompt in coding_prompts()]
-        _, fired = await shares_shown(subject, prompts)
+        prompts_shown, fired = await shares_shown(subject, prompts)
         shown, _ = await shares_shown(subject, foreign(questions))
+        swapped_shown, _ = await shares_shown(subject, swapped(questions)[1])
         imported = {(space.namespace, memory.ref): memory.content for space in questions.spaces for memory in space.memories}
         by_content = {(m.namespace, m.content): m.id for m in subject.engine.graph.memories.values()}
         ids = {(namespace, ref): by_content[(namespace, content)] for (namespace, ref), content in imported.items()}
         retries = await nearest_keys_measured(subject, questions, ids)
-    return Measured(result, fired, shown, retries)
+    return Measured(result, prompts_shown, fired, shown, swapped_shown, retries)
 
 
 @pytest.fixture(scope="module")
@@ -82,15 +86,16 @@ def test_both_hops_of_a_question_are_found(home: Measured) -> None:
     assert home.result.by_category()["two-hop"][OURS] >= 0.85
 
 
-def test_no_coding_prompt_makes_the_hook_add_anything(home: Measured) -> None:
-    assert home.prompts_fired == 0.0
+def test_no_coding_prompt_is_shown_a_preview_or_makes_the_hook_add_anything(home: Measured) -> None:
+    assert home.prompts_shown == home.prompts_fired == 0.0
 
 
 def test_the_gate_lets_what_is_known_through_and_shows_nothing_to_questions_of_another_space(home: Measured) -> None:
     kept = home.result.previews["R@5_kept_by_gate"]
     assert kept is not None
-    assert kept >= 0.90
+    assert kept >= 0.95
     assert home.foreign_shown <= 0.05
+    assert home.swapped_shown <= 0.25
 
 
 def test_a_second_try_with_the_first_nearest_key_mends_at_least_half_of_the_misses(home: Measured) -> None:
@@ -110,6 +115,8 @@ def test_the_set_has_what_it_promises() -> None:
     assert sum(len(space.questions) for space in questions.spaces) >= 80
     assert categories == {"direct", "two-hop", "comparison", "none", "cross-lingual", "paraphrase"}
     assert len(coding_prompts()) == 60
+    assert len(held_back_prompts()) == 48
+    assert not set(held_back_prompts()) & set(coding_prompts())
 
 
 def test_swapping_names_changes_whom_a_question_is_about_and_nothing_else() -> None:

@@ -7,8 +7,10 @@ from itertools import pairwise
 
 import pytest
 
+from keymem_daemon.core.changes import KeyAdded
 from keymem_daemon.core.graph import Graph
-from keymem_daemon.core.rank.gate import Grounds, floor_for, named_enough, names_a_stranger
+from keymem_daemon.core.model import Key, KeyType
+from keymem_daemon.core.rank.gate import Case, Grounds, floor_for, named_enough, names_a_stranger
 from keymem_daemon.core.rank.weights import Weights
 
 WEIGHTS = Weights()
@@ -45,7 +47,7 @@ def test_words_that_name_a_key_carry_their_mass_though_no_memory_has_them() -> N
 def test_a_stranger_costs_every_memory_the_same_evidence() -> None:
     plain, strange = (grounds({"lives": 1.0}, {"a": {"lives"}}, stranger=stranger) for stranger in (False, True))
     assert plain.evidence("a", 0.3, WEIGHTS) == pytest.approx(0.3 + WEIGHTS.gate_coverage)
-    assert strange.evidence("a", 0.3, WEIGHTS) == pytest.approx(plain.evidence("a", 0.3, WEIGHTS) - WEIGHTS.gate_stranger)
+    assert strange.evidence("a", 0.3, WEIGHTS) == pytest.approx(plain.evidence("a", 0.3, WEIGHTS) - WEIGHTS.gate_sign)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +63,17 @@ def test_a_word_written_as_a_name_that_no_memory_has_names_a_stranger(text: str)
 @pytest.mark.parametrize("text", ["Parse the file", "Wait. Parse the file", "- Parse it", "PARSE the whole PARSE", "in Parsed form", ""])
 def test_the_first_word_of_a_sentence_capitals_and_longer_words_are_no_names(text: str) -> None:
     assert not names_a_stranger(text, {"parse"})
+
+
+@pytest.mark.parametrize("text", ["what does otter-1 cost", "Otter-1은 얼마야?", "the port of otter_1.", "is otter-1a up"])
+def test_a_word_that_ends_in_a_number_is_a_name_in_any_case(text: str) -> None:
+    assert names_a_stranger(text, {"otter-1", "otter_1", "otter-1a"})
+    assert not names_a_stranger(text, {"otter", "1", "1a"})
+
+
+@pytest.mark.parametrize("text", ["due at 5pm on the 3rd", "costs 34kg", "port 8080", "the pre-2019 plan"])
+def test_numbers_with_their_units_are_no_names(text: str) -> None:
+    assert not names_a_stranger(text, {"5pm", "3rd", "34kg", "8080", "2019"})
 
 
 def test_months_and_days_are_no_strangers() -> None:
@@ -81,3 +94,40 @@ def test_the_floor_grows_with_the_store_evenly_per_doubling_up_to_a_limit() -> N
 
 def test_no_key_named_is_never_enough() -> None:
     assert not named_enough(Graph(), [], 1.0)
+
+
+def graph_of(key_type: KeyType) -> Graph:
+    """One key, k."""
+    graph = Graph()
+    graph.apply(KeyAdded(Key("k", "ferry", key_type)))
+    return graph
+
+
+def test_a_name_is_enough_unless_a_stranger_stands_beside_it() -> None:
+    assert named_enough(graph_of("name"), ["k"], 0.1)
+    assert named_enough(graph_of("name"), ["k"], 0.1, tells=True)
+    assert not named_enough(graph_of("name"), ["k"], 1.0, stranger=True)
+
+
+def test_another_key_is_enough_when_it_is_half_of_what_is_asked_and_never_of_what_is_ordered() -> None:
+    graph = graph_of("concept")
+    assert named_enough(graph, ["k"], 0.5)
+    assert not named_enough(graph, ["k"], 0.49)
+    assert not named_enough(graph, ["k"], 1.0, tells=True)
+    assert not named_enough(graph, ["k"], 1.0, stranger=True)
+
+
+def test_each_sign_costs_the_case_the_same_and_what_is_named_needs_no_evidence() -> None:
+    cases = [Case(False, [(0.2, 1.0), (0.5, 0.2)], signs, 1_000) for signs in (0, 1, 2)]
+    best = 0.5 + 0.2 * WEIGHTS.gate_coverage
+    assert [case.evidence(WEIGHTS) for case in cases] == pytest.approx([best - WEIGHTS.gate_sign * n for n in range(3)])
+    assert cases[0].passes(best - 0.001, WEIGHTS)
+    assert not cases[0].passes(best + 0.001, WEIGHTS)
+    assert not cases[1].passes(best - 0.001, WEIGHTS)
+    assert Case(True, (), 0, 1_000).passes(1.0, WEIGHTS)
+    assert not Case(False, (), 0, 1_000).passes(0.1, WEIGHTS)
+
+
+def test_without_vectors_a_memory_must_cover_half_of_what_is_asked() -> None:
+    assert Case(False, [(0.0, 0.5)], 1, 10, semantic=False).passes(0.9, WEIGHTS)
+    assert not Case(False, [(0.0, 0.49)], 0, 10, semantic=False).passes(0.0, WEIGHTS)

@@ -132,6 +132,44 @@ def test_a_key_of_stop_words_answers_only_those_who_say_nothing_else() -> None:
     play(scene, encoder=BuiltinEncoder())
 
 
+def test_what_is_known_of_one_person_does_not_answer_for_a_stranger_beside_unless_the_name_is_one_of_a_list_of_words() -> None:
+    async def scene(engine: Engine) -> None:
+        await saved(engine, "Mira works from home on Tuesdays", "Mira", namespace="studio", key_types={"Mira": "name"})
+        for number in range(30):
+            await saved(engine, f"Bystander {number} says nothing of that kind", f"bystander {number}", namespace="studio")
+        assert (await recall(engine, caller(), "Does Mira share a flat?", namespace="studio"))["status"] == "found"
+        assert (await recall(engine, caller(), "Does Mira share a flat with Quentin?", namespace="studio"))["status"] == "no_match"
+        assert (await recall(engine, caller(), "Mira Quentin flat", namespace="studio"))["status"] == "found"
+
+    play(scene)
+
+
+def test_what_another_namespace_knows_changes_nothing_about_what_this_one_answers() -> None:
+    async def scene(engine: Engine) -> None:
+        await saved(engine, "Mira works from home on Tuesdays", "Mira", namespace="studio", key_types={"Mira": "name"})
+        before = await recall(engine, caller(), "Does Mira share a flat with 서윤?", namespace="studio")
+        await saved(engine, "서윤이는 피아노를 배운다", "서윤", namespace="family", key_types={"서윤": "name"})
+        assert await recall(engine, caller(), "Does Mira share a flat with 서윤?", namespace="studio") == before
+
+    play(scene)
+
+
+def test_an_order_is_not_answered_by_a_key_that_it_happens_to_name_but_a_question_and_a_list_of_words_are() -> None:
+    async def scene(engine: Engine) -> None:
+        await saved(engine, "They are imperative and begin with a ticket", "commit messages")
+        for number in range(30):
+            await saved(engine, f"Bystander {number} says nothing of that kind", f"bystander {number}")
+        for query in ("commit messages", "What are our commit messages like?", "imperative commit messages"):
+            assert (await recall(engine, caller(), query, query))["status"] == "found", query
+        order = "Put the commit messages into English"
+        assert (await recall(engine, caller(), order, order))["status"] == "no_match"
+        assert (await recall(engine, caller(), "commit messages", order))["status"] == "found"
+        assert (await recall(engine, caller(), order, "What are our commit messages like?"))["status"] == "found"
+        assert (await recall(engine, caller(), "imperative ticket", "imperative ticket"))["status"] == "found"
+
+    play(scene)
+
+
 def test_a_key_named_in_another_language_answers_when_it_is_most_of_the_question() -> None:
     async def scene(engine: Engine) -> None:
         release = await saved(engine, "Nothing is rolled out at the end of the week", "Friday", "release schedule")

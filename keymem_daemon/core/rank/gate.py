@@ -1,22 +1,27 @@
 """Whether anything answers at all: judged on raw signals, never on scores that were normalised among the candidates.
 
-``evidence = best sentence cosine + 0.15 · share of the query's IDF mass that the memory covers − 0.15 if a stranger is named``
+``evidence = best sentence cosine + 0.15 · share of the query's IDF mass that the memory covers − 0.25 for each sign that it does not``
 
 Words that no memory has count with the IDF of a term in no document: a question about somebody unknown is mostly about what is not
-there. A memory covers a word that it has, and in part one whose nearest words it has, in whatever language. A stranger is a word
-written as a name that no memory has and that names no key.
+there. A memory covers a word that it has, and in part one whose nearest words it has, in whatever language.
+
+Two signs say that a memory near the query does not answer it. The query names a stranger: a word written as a name or with a number
+(otter-1) that no memory of the scope has and that names no key of it. Or it asks nothing: it tells or orders something in a sentence.
+Words alone, without a sentence around them, are a list of what to look for, where a stranger takes nothing from the others.
 
 The floor grows with the store: among many memories that have nothing to do with a question, the best looks better than among few.
 
-A key that the query names passes by itself when it is most of what was said: a name always, other keys when they carry half of the
-query's IDF mass. That one common concept of a long question ("family", "work") is stored says nothing about the question.
+A key that the query names passes by itself when it is most of what was asked: a name always, other keys when they carry half of the
+query's IDF mass. That one common concept of a long question ("family", "work") is stored says nothing about the question; nor is
+anything that is stored about one person an answer when a stranger is named beside, nor a key that an order needs for what it orders.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from keymem_daemon.core.closed_classes import closed_class
@@ -31,6 +36,7 @@ SMALL: Final = 8
 LARGE: Final = 32_000
 
 _WORD: Final = re.compile(r"[A-Za-zÀ-ɏͰ-ӿ]+(?P<bound>['’]s\b|(?=[가-힣]))?")
+_NUMBERED: Final = re.compile(r"(?<![\w-])[A-Za-z]+[-_]?\d[A-Za-z0-9_-]*")
 _ENDS: Final = frozenset(".!?…:\n")
 
 
@@ -72,7 +78,7 @@ class Grounds:
 
     def evidence(self, memory_id: str, cosine: float, weights: Weights) -> float:
         """How well a memory answers, in absolute terms; it must have been loaded."""
-        return cosine + weights.gate_coverage * self._covered[memory_id] - weights.gate_stranger * self.stranger
+        return _evidence(cosine, self._covered[memory_id], weights) - weights.gate_sign * self.stranger
 
     def _share(self, has: Collection[str]) -> float:
         if not self._mass:
@@ -85,24 +91,59 @@ class Grounds:
         return max((worth for other, worth in self._near.get(term, {}).items() if other in has), default=0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """All that is judged of a recall, whatever the weights.
+
+    ``named``: the keys that it names answer it by themselves. ``candidates``: sentence cosine and covered share of each memory. ``signs``: how
+    many of the two signs there are that nothing answers. ``semantic``: whether there are cosines.
+    """
+
+    named: bool
+    candidates: Sequence[tuple[float, float]]
+    signs: int
+    memories: int
+    semantic: bool = True
+
+    def evidence(self, weights: Weights) -> float:
+        """That of the best candidate; 0 without any."""
+        best = max((_evidence(cosine, covered, weights) for cosine, covered in self.candidates), default=0.0)
+        return best - weights.gate_sign * self.signs if self.candidates else 0.0
+
+    def passes(self, base: float, weights: Weights) -> bool:
+        """Whether something answers. Without vectors the words decide alone: a memory must cover half of the query's IDF mass."""
+        if self.named:
+            return True
+        if not self.semantic:
+            return any(covered >= NAMED_SHARE for _, covered in self.candidates)
+        return self.evidence(weights) >= floor_for(base, self.memories, weights)
+
+
+def _evidence(cosine: float, covered: float, weights: Weights) -> float:
+    return cosine + weights.gate_coverage * covered
+
+
 def floor_for(base: float, memories: int, weights: Weights) -> float:
     """The floor of a store of so many active memories, ``base`` being that of a thousand; beyond 32,000 it grows no more."""
     return base + weights.gate_growth * math.log2(min(LARGE, max(SMALL, memories)) / STORE)
 
 
-def named_enough(graph: Graph, named: Collection[str], share: float) -> bool:
-    """Whether the keys that the query names are what it is about; ``share`` is what the words that name them carry of it."""
+def named_enough(graph: Graph, named: Collection[str], share: float, *, stranger: bool = False, tells: bool = False) -> bool:
+    """Whether the keys that the query names are what it asks about; ``share`` is what the words that name them carry of it."""
+    if stranger:
+        return False
     if any(graph.keys[key_id].key_type == "name" for key_id in named):
         return True
-    return bool(named) and share >= NAMED_SHARE
+    return bool(named) and share >= NAMED_SHARE and not tells
 
 
 def names_a_stranger(text: str, unknown: Collection[str]) -> bool:
     """Whether ``text`` has a word that is written as a name and is one of ``unknown`` (folded words that no memory has).
 
-    Names are written with a capital within a sentence, or anywhere when "’s" or a Korean particle follows; months and the like are none.
+    Names are written with a capital within a sentence, or anywhere when "’s" or a Korean particle follows, or end in a number ("otter-1"); months
+    and the like are none.
     """
-    return any(
+    return any(fold(found.group()) in unknown for found in _NUMBERED.finditer(text)) or any(
         word[0].isupper() and not word.isupper() and fold(word) in unknown and closed_class(word) is None
         for found in _WORD.finditer(text)
         for word in (found.group()[: -len(found["bound"])] if found["bound"] else found.group(),)
