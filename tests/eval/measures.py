@@ -66,6 +66,27 @@ def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
     return Difference(float(deltas.mean()), float(low), float(high))
 
 
+Groups = Sequence[npt.NDArray[np.float64]]
+"""Values of one question each, in groups; what they amount to is the sum of the means of the groups."""
+
+
+def amount(groups: Groups) -> float:
+    """The sum of the means of the groups; an empty group counts 0."""
+    return sum(float(group.mean()) for group in groups if len(group))
+
+
+def grouped_difference(a: Groups, b: Groups) -> Difference:
+    """`amount` of a − b with the interval of the paired bootstrap, each group drawn for itself."""
+    chance = np.random.default_rng(SEED)
+    drawn: npt.NDArray[np.float64] = np.zeros(RESAMPLES)
+    for one, other in zip(a, b, strict=True):
+        deltas = one - other
+        if deltas.any():
+            drawn += deltas[chance.integers(0, len(deltas), size=(RESAMPLES, len(deltas)))].mean(axis=1)
+    low, high = np.percentile(drawn, (2.5, 97.5))
+    return Difference(amount(a) - amount(b), float(low), float(high))
+
+
 def auroc(positive: Sequence[float], negative: Sequence[float]) -> float | None:
     """The chance that a positive scores above a negative, ties half; ``None`` without either."""
     if not positive or not negative:

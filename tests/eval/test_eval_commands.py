@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 from benchmark_page import PAGE, replace_part, table
+from choose import BOUNDS, GRIDS, SIMPLE, SPACES_TO_LEAVE_OUT, Choice, as_table, chosen, unaccounted
+from judged import FLOOR, MEASURED, Kind, Setting, kind_of, loaded_sets
 from learning import EVERYTHING, REPEATED, SHORT, UNTOUCHED, UNTOUCHED_R5, UNTOUCHED_SHORT, Outcome, simulated, zipf
 from learning_plot import Curve, drawn
+from measures import Groups, amount, grouped_difference
 from needs import questions_of, short_needs, wordings
 from question_sets import LabelledMemory, Question, Space, load_set
 from run import HOME
-from sensitivity import WITHOUT_EFFECT, changes
+from sensitivity import KINDS, as_tables, changes
+from sensitivity import measured as sensitivities
 from subjects import RememberingEncoder
 
 from keymem_daemon.core.rank.weights import Weights
@@ -38,7 +44,7 @@ def test_a_page_without_the_part_is_left_alone(tmp_path: Path) -> None:
     assert page.read_text("utf-8") == "before\n"
 
 
-@pytest.mark.parametrize("name", ["results", "sensitivity", "learning"])
+@pytest.mark.parametrize("name", ["results", "choice", "learning", *(f"sensitivity of {kind}" for kind in KINDS)])
 def test_the_shipped_page_has_every_part_that_a_command_writes(name: str) -> None:
     text = PAGE.read_text("utf-8")
     assert 0 <= text.find(f"<!-- {name}: begin -->") < text.find(f"<!-- {name}: end -->")
@@ -56,12 +62,121 @@ def test_the_picture_is_well_formed_and_has_every_line_in_it() -> None:
 
 
 def test_every_numeric_weight_is_halved_and_doubled_alone() -> None:
-    shipped = Weights()
-    numeric = {f.name for f in fields(shipped) if not isinstance(getattr(shipped, f.name), bool)} - WITHOUT_EFFECT
+    shipped = Setting()
+    names = [FLOOR, *(f.name for f in fields(Weights) if not isinstance(getattr(shipped.weights, f.name), bool))]
     found = list(changes())
-    assert {change.weight for change in found} == numeric
+    assert {change.weight for change in found} == set(names)
     for change in found:
-        assert [f.name for f in fields(shipped) if getattr(change.weights, f.name) != getattr(shipped, f.name)] == [change.weight]
+        assert [name for name in names if change.setting.value(name) != shipped.value(name)] == [change.weight]
+
+
+def test_every_weight_is_either_chosen_from_a_grid_with_its_shipped_value_in_it_or_named_as_a_bound() -> None:
+    assert unaccounted() == set()
+    assert not set(GRIDS) & BOUNDS
+    assert all(Setting().value(name) in grid for name, grid in GRIDS.items())
+    assert all(SIMPLE[name] in GRIDS[name] for name in SIMPLE)
+
+
+def test_a_difference_over_groups_is_that_of_their_means_and_zero_where_nothing_differs() -> None:
+    a, b = [np.array([1.0, 0.0, 1.0, 1.0]), np.array([0.5])], [np.array([0.0, 0.0, 1.0, 1.0]), np.array([0.0])]
+    found = grouped_difference(a, b)
+    assert found.mean == pytest.approx(amount(a) - amount(b)) == pytest.approx(0.75)
+    assert found.low < found.mean < found.high
+    same = grouped_difference(a, a)
+    assert (same.mean, same.low, same.high) == (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A set of invented numbers: what a question is worth at a weight's value, and by how much the gate's limits are exceeded there."""
+
+    worth: Callable[[float, int], float]
+    weight: str = "neighbour"
+    exceeded: Callable[[float], float] = lambda _value: 0.0
+    questions: int = 100
+
+    @property
+    def spaces(self) -> list[int]:
+        return [question % SPACES_TO_LEAVE_OUT for question in range(self.questions)]
+
+    async def objective(self, kind: Kind, setting: Setting) -> Groups:
+        assert kind == kind_of(self.weight)
+        return [np.array([self.worth(setting.value(self.weight), question) for question in range(self.questions)])]
+
+    async def broken(self, setting: Setting) -> float:
+        return self.exceeded(setting.value(self.weight))
+
+
+def chosen_alone(*sets: Drawn) -> Choice:
+    (found,) = asyncio.run(chosen(sets, [sets[0].weight], 3))
+    return found
+
+
+def test_a_weight_moves_to_a_value_that_is_better_by_more_than_the_noise() -> None:
+    found = chosen_alone(Drawn(lambda value, question: value + question % 7))
+    assert (found.chosen, found.best, found.equal, found.ships_well) == (0.3, 0.3, (0.3,), False)
+    assert found.gain.mean == pytest.approx(0.1)
+    assert not found.could_go
+    assert found.left_out is not None
+    assert found.left_out[0] == {0.3: SPACES_TO_LEAVE_OUT}
+
+
+def test_a_weight_stays_when_another_value_is_better_for_few_questions_and_could_go_when_nothing_hangs_on_it() -> None:
+    found = chosen_alone(Drawn(lambda value, question: float(question == 0 and value == 0.3)))
+    assert (found.chosen, found.best, found.ships_well, found.could_go) == (0.2, 0.3, True, True)
+    assert found.gain.low <= 0.0 < found.gain.mean
+
+
+def test_what_one_set_gains_and_another_loses_moves_nothing() -> None:
+    found = chosen_alone(Drawn(lambda value, _: value), Drawn(lambda value, _: -value))
+    assert (found.chosen, found.ships_well) == (0.2, True)
+
+
+def test_a_value_beyond_the_limits_of_the_gate_is_never_chosen_however_good_it_is() -> None:
+    found = chosen_alone(Drawn(lambda value, _: -value, FLOOR, lambda value: max(0.0, 0.3 - value)))
+    assert (found.refused, found.chosen) == ((0.27,), 0.3)
+
+
+@dataclass(frozen=True, slots=True)
+class ShortForm:
+    """Choosing and sensitivity over a part of our own set."""
+
+    choice: str
+    sensitivity: Mapping[Kind, str]
+    exceeded: tuple[float, ...]
+
+
+@pytest.fixture(scope="module")
+def short_form() -> ShortForm:
+    names = ["not_about", FLOOR, "link_use"]
+    home = load_set(HOME)
+    cottage = replace(home, spaces=home.spaces[2:]).limited(15)
+
+    async def run() -> ShortForm:
+        async with loaded_sets([cottage], frozenset(map(kind_of, names))) as loaded:
+            exceeded = [await loaded[0].broken(Setting().at(FLOOR, floor)) for floor in (0.0, 0.2, 0.33, 0.9)]
+            found = await sensitivities(loaded, list(changes(names)))
+            return ShortForm(as_table(await chosen(loaded, names, 1)), as_tables(found), tuple(exceeded))
+
+    return asyncio.run(run())
+
+
+def test_choosing_writes_a_row_for_every_weight_that_was_asked_for_and_names_the_bounds(short_form: ShortForm) -> None:
+    assert all(short_form.choice.count(f"| `{name}` |") == 1 for name in ("not_about", FLOOR, "link_use"))
+    assert all(f"`{name}`" in short_form.choice for name in BOUNDS)
+
+
+def test_sensitivity_judges_the_ranking_the_gate_and_what_use_changes_each_by_its_own_figures(short_form: ShortForm) -> None:
+    assert tuple(short_form.sensitivity) == KINDS
+    for kind, name in zip(KINDS, ("not_about", FLOOR, "link_use"), strict=True):
+        assert short_form.sensitivity[kind].startswith(f"Change of {MEASURED[kind][0]} / {MEASURED[kind][1]}:")
+        assert short_form.sensitivity[kind].count(f"`{name}`") == 2
+
+
+def test_a_low_floor_exceeds_the_limits_by_what_it_shows_and_a_high_one_by_what_it_refuses(short_form: ShortForm) -> None:
+    lowest, low, shipped, highest = short_form.exceeded
+    assert lowest > low > 0.0
+    assert highest > shipped
 
 
 @pytest.fixture(scope="module")
