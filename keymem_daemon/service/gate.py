@@ -26,18 +26,18 @@ def gate_case(
     said there are no cosines.
     """
     graph, memories = engine.graph, engine.graph.active_count(scope)
-    listed = _lists(asked)
+    listed, grounds = _lists(asked), query_grounds(engine, asked, scope)
     if asked.named and not asked.tokens:
         named, tells = True, False  # nothing but stop words, and a key is called so
     else:
         tokenizer = engine.catalog.tokenizer
         naming = {token.term for match in asked.named.values() for token in tokenizer.query_terms(match.surface)}
-        grounds = query_grounds(engine, asked, scope)
         tells = not listed and not asks(asked.text) and not asks(said.text)
         named = named_enough(graph, asked.named, grounds.named(naming), stranger=grounds.stranger and not listed, tells=tells)
     if named and not whole:
         return Case(named, (), 0, memories)
-    grounds = query_grounds(engine, said, scope)
+    if said is not asked:
+        grounds = query_grounds(engine, said, scope)
     pool = top(stage.scores, weights.sentence_pool)
     grounds.load(pool)
     candidates = [(stage.cosines.get(memory_id, 0.0), grounds.covered(memory_id)) for memory_id in pool]
