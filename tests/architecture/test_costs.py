@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -40,9 +41,20 @@ COUNTED = ("keymem_daemon/core", "keymem_daemon/index", "keymem_daemon/service",
 
 Verb = Callable[[Engine, str, str], Awaitable[Any]]
 
+async def missed(engine: Engine) -> None:
+    """A recall that has candidates and is refused: without any there is nothing to count."""
+    shipped = engine.profile
+    engine.profile = replace(shipped, gate_floor=2.0)
+    try:
+        found = await recall(engine, caller(), "zeppelin", "Who built the zeppelin by the river?")
+    finally:
+        engine.profile = shipped
+    assert found["status"] == "no_match"
+
+
 READS: dict[str, Verb] = {
     "recall": lambda engine, *_: recall(engine, caller(), "otter", "Where does the otter sleep?", explain=True),
-    "recall that misses": lambda engine, *_: recall(engine, caller(), "zeppelin", "Who built the zeppelin?"),
+    "recall that misses": lambda engine, *_: missed(engine),
     "retrieve": lambda engine, *_: retrieve(engine, caller(), "Where does the otter sleep?", hops=3, explain=True),
     "inject": lambda engine, *_: inject(engine, caller(), "Where does the otter sleep?"),
     "read_key": lambda engine, _memory, key: read_key(engine, caller(), key, "otter"),
