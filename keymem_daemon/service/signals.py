@@ -2,11 +2,15 @@
 
 All vectors of a query are asked for at once. While the model is still loading, or when it fails, the words alone speak:
 `Signals.semantic` says which it was.
+
+Candidates of the first stage are those that a word or a key leads to. In a scope of at most `Weights.compared_whole` memories all others are
+compared with the query, too, and join by their best sentence: a question in another language, or in words of its own, has no other
+way to them. R@5 of a set held back (two spaces of 21 memories) 0.927 → 0.976, of what stands in another language 0.75 → 0.92; no set loses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -198,7 +202,10 @@ async def first_stage(engine: Engine, signals: Signals, scope: Scope, weights: W
     cheap = without_sentences(lexical, keys, weights)
     cosines: dict[str, float] = {}
     if signals.direction is not None:
-        cosines = await sentence_cosines(engine, top(cheap, weights.sentence_pool), signals.direction, due)
+        # Those that words and keys lead to first: they are looked at while there is time.
+        pool = [*top(cheap, weights.sentence_pool), *_unmatched(engine, cheap, scope, weights)]
+        cosines = await sentence_cosines(engine, pool, signals.direction, due)
+        cheap |= {m: 0.0 for m, cosine in cosines.items() if m not in cheap and cosine > weights.compared_floor}
     coverage = query_coverage(engine, signals, scope)
     # While sentences were awaited a candidate may have gone.
     alive = {m: score for m, score in with_sentences(cheap, cosines, weights).items() if engine.graph.in_scope(m, scope)}
@@ -209,6 +216,13 @@ async def first_stage(engine: Engine, signals: Signals, scope: Scope, weights: W
     gifts = with_leaders_gifts(engine.graph, neighbours, leader, own, gifts, scope, weights)
     lowered = {m: value / alive[m] for m, value in own.items() if value != alive[m]}
     return FirstStage(with_gifts(own, gifts), lexical, keys, cosines, coverage, dict(cosines), own, lowered, gifts, leader)
+
+
+def _unmatched(engine: Engine, matched: Collection[str], scope: Scope, weights: Weights) -> list[str]:
+    """The other memories of a scope that is small enough to be compared whole, newest first."""
+    if engine.graph.active_count(scope) > weights.compared_whole:
+        return []
+    return [memory_id for memory_id in engine.graph.newest(scope) if memory_id not in matched]
 
 
 async def sentence_cosines(engine: Engine, memory_ids: Sequence[str], direction: Matrix, due: Deadline) -> dict[str, float]:

@@ -21,6 +21,7 @@ ABLATIONS: Final = MappingProxyType(
         "without the bridge": replace(_FULL, bridge_hits=0),
         "without mention links": replace(_FULL, mention_links=False),
         "without sentence cosine": replace(_FULL, sentences=0.0, bridge_sentence=0.0),
+        "without dense candidates": replace(_FULL, compared_whole=0),
         "without vocabulary expansion": replace(_FULL, expansion=0.0),
         "without set selection": replace(_FULL, overlap_penalty=0.0),
         "without keys in the first stage": replace(_FULL, keys=0.0),
