@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 
 from keymem_daemon.core.errors import Unavailable
+from keymem_daemon.core.model import Scope
 from keymem_daemon.service.engine import Engine
 
 __all__ = ["Door"]
@@ -51,9 +52,9 @@ class Door:
         """The engine if it is ready now."""
         return self._engine
 
-    def counts(self) -> dict[str, int] | None:
-        """How many keys, memories and links there are, or ``None`` while nobody can tell."""
-        return None if self._engine is None else self._engine.counts()
+    def counts(self, scope: Scope = None) -> dict[str, int] | None:
+        """How many keys, memories and links the scope has, or ``None`` while nobody can tell."""
+        return None if self._engine is None else self._engine.counts(scope)
 
     async def engine(self) -> Engine:
         """The engine, once it is ready; raises `Unavailable`."""

@@ -32,6 +32,7 @@ from keymem_daemon.api.schema import input_schema, output_schema
 from keymem_daemon.api.security import replaying
 from keymem_daemon.api.tools import Surface, Verb, offered
 from keymem_daemon.core.errors import KeymemError
+from keymem_daemon.service.caller import seen_by
 from keymem_daemon.service.views import error_view
 
 __all__ = ["McpEndpoint", "MemoryServer", "tool_of"]
@@ -112,9 +113,9 @@ class MemoryServer:
                 raise MCPError(types.INVALID_PARAMS, "initialize comes before this") from None
             raise
         if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
-            result["instructions"] = prompts.instructions(
-                self._calls.door.counts(), hook_installed=self._hook_installed(ctx)
-            )
+            mapped = await self._calls.surroundings.mapped(self._claims(ctx).cwd)
+            counts = self._calls.door.counts(seen_by(mapped))
+            result["instructions"] = prompts.instructions(counts, hook_installed=self._hook_installed(ctx))
         return result
 
     async def _list_tools(self, _ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:

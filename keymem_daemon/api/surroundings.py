@@ -58,12 +58,16 @@ class Surroundings:
     ) -> Caller:
         """Who calls from ``cwd``; what is written is to say in which turn."""
         self.prompts.note(claims)
-        mapped = None
-        if self.namespaces is not None and cwd is not None:
-            mapped = await asyncio.to_thread(self.namespaces.namespaces_for, cwd)
+        mapped = await self.mapped(cwd)
         if writes:
             actor = await self._with_turn(actor, claims, tool_use_id)
         return Caller(actor=actor, request_id=claims.request_id, namespaces=mapped)
+
+    async def mapped(self, cwd: str | None) -> tuple[str, ...] | None:
+        """The namespaces that the directory maps to, ``None`` for all."""
+        if self.namespaces is None or cwd is None:
+            return None
+        return await asyncio.to_thread(self.namespaces.namespaces_for, cwd)
 
     async def _with_turn(self, actor: Actor, claims: Claims, tool_use_id: str | None) -> Actor:
         if self.transcripts is None:

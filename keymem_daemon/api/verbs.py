@@ -129,8 +129,8 @@ async def show(engine: Engine, caller: Caller, given: a.Show) -> Result:
     return await inspection.show(engine, caller, given.id)
 
 
-async def cleanup_expired(engine: Engine, _caller: Caller, _given: a.Empty) -> Result:
-    return await maintenance.sweep(engine)
+async def cleanup_expired(engine: Engine, caller: Caller, _given: a.Empty) -> Result:
+    return await maintenance.sweep(engine, caller.scope(None))
 
 
 def _item(given: a.Remember) -> RememberItem:

@@ -62,6 +62,7 @@ class Graph:
         # Of links that have words of their own, per key and namespace: how many active ones say it in just these.
         self._worded: MutableMapping[tuple[str, str], MutableMapping[tuple[str, ...], int]] = {}
         self._sizes: MutableMapping[str, int] = {}
+        self._ties: MutableMapping[str, int] = {}
         # A heap of (expiry, id) of what is to expire, and what has: entries that a change has overtaken are dropped as they come up.
         self._expiries: list[tuple[float, str]] = []
         self._expired: MutableMapping[str, None] = {}
@@ -90,6 +91,7 @@ class Graph:
         copy._scripts = Overlay(self._scripts)
         copy._worded = Overlay(self._worded)
         copy._sizes = Overlay(self._sizes)
+        copy._ties = Overlay(self._ties)
         copy._expiries = self._expiries
         copy._expired = Overlay(self._expired)
         copy._learners = Overlay(self._learners)
@@ -263,6 +265,10 @@ class Graph:
         """Number of links of all memories, active or not."""
         return self._sizes.get("links", 0)
 
+    def active_links(self, scope: frozenset[str]) -> int:
+        """Number of links of the active memories of these namespaces."""
+        return sum(self._ties.get(namespace, 0) for namespace in scope)
+
     def all_links(self) -> Iterator[Link]:
         """Every link, for export and comparison."""
         for row in self._members.values():
@@ -400,6 +406,7 @@ class Graph:
         if not row[namespace]:
             del row[namespace]
         self._totals[key_id] = self._totals.get(key_id, 0) + step
+        self._ties[namespace] = self._ties.get(namespace, 0) + step
         if link.surfaces:
             worded = self._row(self._worded, (key_id, namespace))
             count = worded.get(link.surfaces, 0) + step

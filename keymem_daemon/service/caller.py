@@ -21,7 +21,7 @@ class Caller:
     def scope(self, namespace: str | None) -> Scope:
         """What a read with this argument may see: the named namespace, ``*`` for all, else the mapping plus ``default``."""
         if namespace is None:
-            return None if self.namespaces is None else frozenset(map(fold, (*self.namespaces, DEFAULT_NAMESPACE)))
+            return seen_by(self.namespaces)
         name = nfc(checked_text("namespace", namespace)).strip()
         if name == "*":
             return None
@@ -51,3 +51,8 @@ class Caller:
         if namespace is not None:
             return None if namespace.strip() == "*" else [namespace.strip()]
         return None if self.namespaces is None else list(dict.fromkeys((*self.namespaces, DEFAULT_NAMESPACE)))
+
+
+def seen_by(namespaces: tuple[str, ...] | None) -> Scope:
+    """What a read may see from a directory that maps to these namespaces: them and ``default``; everything without a mapping."""
+    return None if namespaces is None else frozenset(map(fold, (*namespaces, DEFAULT_NAMESPACE)))

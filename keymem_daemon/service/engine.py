@@ -23,6 +23,7 @@ from keymem_daemon.core.freshness import SECONDS_PER_DAY
 from keymem_daemon.core.graph import Graph
 from keymem_daemon.core.lexicon import Lexicon
 from keymem_daemon.core.merging import MARGIN, merge_groups
+from keymem_daemon.core.model import Scope
 from keymem_daemon.core.profiles import Profile
 from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.core.text import fold, scripts
@@ -324,9 +325,12 @@ class Engine:
 
     # Reports.
 
-    def counts(self) -> dict[str, int]:
-        """Keys, active memories and links."""
-        return {"keys": len(self.graph.keys), "memories": self.graph.active_count(None), "links": self.graph.link_count}
+    def counts(self, scope: Scope = None) -> dict[str, int]:
+        """Keys, active memories and links; a key that several namespaces of a scope share counts in each of them."""
+        if scope is None:
+            return {"keys": len(self.graph.keys), "memories": self.graph.active_count(None), "links": self.graph.link_count}
+        keys = sum(self.catalog.directory.count(namespace) for namespace in scope)
+        return {"keys": keys, "memories": self.graph.active_count(scope), "links": self.graph.active_links(scope)}
 
     @property
     def semantic(self) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -123,6 +124,23 @@ def test_the_official_client_walks_from_newton_to_strawberries_with_all_ten_tool
             await walk()
 
     asyncio.run(bounded())
+
+
+def test_the_counts_of_a_mapped_directory_are_those_of_what_it_may_see(tmp_path: Path) -> None:
+    for name in ("d", "ours", "elsewhere"):
+        (tmp_path / name).mkdir(mode=0o700)
+    (tmp_path / "d" / "namespaces.json").write_text(json.dumps({str(tmp_path / "ours"): ["orchard"]}))
+    with running(tmp_path / "d") as started:
+        for space in ("orchard", "default", "cellar"):
+            started.verb("remember", {"items": [{"content": f"A fact of the {space}", "keys": [space, "fact"], "namespace": space}]})
+        told = {}
+        for name in ("ours", "elsewhere"):
+            headers, body = request_for("initialize", REVISIONS[0])
+            with started.over_socket() as client:
+                result = client.post("/mcp", headers={**headers, "x-keymem-cwd": str(tmp_path / name)}, json=body).json()["result"]
+            told[name] = result["instructions"].partition("Now held: ")[2]
+    assert told["ours"] == "2 memories under 4 keys by 4 links."
+    assert told["elsewhere"] == "3 memories under 4 keys by 6 links."
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

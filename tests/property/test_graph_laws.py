@@ -84,6 +84,7 @@ def check_against_recount(graph: Graph) -> None:
     for scope in SCOPES:
         inside = {m for m in active if scope is None or fold(memories[m].namespace) in scope}
         assert graph.active_count(scope) == len(inside)
+        assert scope is None or graph.active_links(scope) == sum(link.memory_id in inside for link in links)
         for key_id in keys:
             members = {link.memory_id for link in links if link.key_id == key_id and link.memory_id in inside}
             assert graph.memory_count(key_id, scope) == len(members)

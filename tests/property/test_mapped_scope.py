@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, assert_never
 
+from fixed_time import FixedClock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from open_engines import caller, item, play
@@ -21,6 +22,7 @@ from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.forget import forget
 from keymem_daemon.service.inject import inject
 from keymem_daemon.service.inspection import list_memories, stats
+from keymem_daemon.service.maintenance import sweep
 from keymem_daemon.service.navigate import browse_keys, read_key, read_memory
 from keymem_daemon.service.recall import recall
 from keymem_daemon.service.recent import RecentRecall
@@ -233,3 +235,17 @@ def test_what_a_mapped_caller_asks_for_becomes_no_word_of_the_namespace_that_all
             assert (engine.graph.key_of_surface("ascending") is None) is (own is who)
 
     play(scene)
+
+
+def test_a_sweep_that_a_mapped_caller_asks_for_tells_how_many_of_its_own_expired() -> None:
+    clock = FixedClock()
+
+    async def scene(engine: Engine) -> None:
+        for reach in (("alpha",), ("beta",), ("beta",)):
+            await remember(engine, caller(namespaces=reach), item(f"Passing {len(engine.graph.memories)}", "passing", ttl_seconds=5.0))
+        clock.advance(seconds=6.0)
+        assert await sweep(engine, frozenset({"alpha", "default"})) == {"expired": 1}
+        assert await sweep(engine) == {"expired": 0, "pruned": 0}
+        assert not engine.graph.memories
+
+    play(scene, clock=clock)
