@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from running_daemon import clean_environment, running
 from shim_session import daemon_pid, end_daemon
 
 from keymem_shim.holder import is_held
+
+# What a shell runs in the background ignores interrupts, and so would all that it starts.
+HEEDING_INTERRUPTS = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
 
 
 @pytest.fixture
@@ -151,7 +155,7 @@ def test_following_the_log_goes_on_when_it_rotates_and_ends_quietly_on_an_interr
     log.parent.mkdir(parents=True)
     log.write_text("first\n")
     process = subprocess.Popen(
-        [*COMMAND, "logs", "-f"],
+        [sys.executable, "-c", HEEDING_INTERRUPTS, *COMMAND, "logs", "-f"],
         env=clean_environment(directory),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -94,7 +94,7 @@ def test_of_two_daemons_started_at_once_one_serves_and_the_other_says_so(tmp_pat
 
 
 def test_a_daemon_started_by_a_shim_leaves_when_nobody_is_there(tmp_path: Path) -> None:
-    quick = {"KEYMEM_DAEMON_IDLE_MS": "300", "KEYMEM_SESSION_REAP_GRACE_MS": "50"}
+    quick = {"KEYMEM_DAEMON_IDLE_MS": "3000", "KEYMEM_SESSION_REAP_GRACE_MS": "50"}
     with running(tmp_path / "d", "--started-by", "shim", extra=quick) as daemon:
         session = attend(daemon, "one")
         with daemon.over_socket() as client:
