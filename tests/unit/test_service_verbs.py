@@ -210,6 +210,9 @@ def test_forgetting_leaves_no_trace_in_graph_indexes_history_or_recorded_answers
         assert set(engine.graph.memories) == {kept}
         assert (await recall(engine, caller(), "zanzibarian parrot"))["memories"] == []
         assert {m["id"] for m in (await retrieve(engine, caller(), "zanzibarian parrot"))["memories"]} <= {kept}
+        # Without what a small scope finds by resemblance alone, nothing is left to find.
+        engine.weights = replace(engine.weights, compared_whole=0)
+        assert (await retrieve(engine, caller(), "zanzibarian parrot"))["memories"] == []
         assert engine.graph.key_of_surface("parrot") is None
         assert "zanzibarian" not in repr(await history(engine, caller(), None, 1_000))
         assert "zanzibarian" not in repr(vars(store._tables)["requests"])
