@@ -34,7 +34,7 @@ With `"explain": true` every memory of `/api/retrieve` has a `why`, and `recall`
 | `lexical` | BM25 over text and keys, as a share of the best | `raw`, `terms[]` of the query that the memory has |
 | `keys` | similarity × IDF of its keys that the query names or means, as a share of the best | `raw`, `keys[]` {key_id, concept, match, similarity, worth} |
 | `sentence` | cosine of its nearest sentence, as a share of the best | `raw` |
-| `neighbour` | the score of the memory saved right before or after it (of a best one that is far ahead, also one further) | `memory_id` |
+| `neighbour` | the score of the memory saved right before or after it (a larger share of a best one that is far ahead) | `memory_id` |
 | `bridge` | what came from another memory over a shared key: the product of `parts` {hit_score, specificity, key_in_query, link, text}; link is above 1 from a best memory that is far ahead | `memory_id`, `key_id`, `concept`, `sentence_cosine` |
 | `lexical_rank`, `key_rank`, `expansion` | the same of the textbook plan (`KEYMEM_RETRIEVAL=rrf`) | `rank`; `memory_id`, `key_id`, `concept` |
 """

@@ -95,7 +95,7 @@ async def recall(
     said = await read_query(engine, utterance or question, scope, weights, deadline)
     asked = said if not utterance or utterance == question else await read_query(engine, question, scope, weights, deadline)
     # One memory is shown: what the best one would give to those beside it only brings them nearer to its place.
-    stage = await first_stage(engine, said, scope, replace(weights, lead_gift=0.0, lead_beyond=0.0), deadline)
+    stage = await first_stage(engine, said, scope, replace(weights, lead_gift=0.0), deadline)
     result["semantic"] = said.semantic
     scored = {m: value * ranking_factor(graph.memories[m], now, engine.settings.half_lives) for m, value in stage.scores.items()}
     candidates = _candidates(engine, asked, stage, scored, scope, weights)

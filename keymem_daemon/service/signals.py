@@ -205,7 +205,7 @@ async def first_stage(engine: Engine, signals: Signals, scope: Scope, weights: W
         # Those that words and keys lead to first: they are looked at while there is time.
         pool = [*top(cheap, weights.sentence_pool), *_unmatched(engine, cheap, scope, weights)]
         cosines = await sentence_cosines(engine, pool, signals.direction, due)
-        cheap |= {m: 0.0 for m, cosine in cosines.items() if m not in cheap and cosine > weights.compared_floor}
+        cheap |= {m: 0.0 for m, cosine in cosines.items() if m not in cheap and cosine > 0.0}
     coverage = query_coverage(engine, signals, scope)
     # While sentences were awaited a candidate may have gone.
     alive = {m: score for m, score in with_sentences(cheap, cosines, weights).items() if engine.graph.in_scope(m, scope)}

@@ -46,15 +46,12 @@ GRIDS: Final[Mapping[str, tuple[float, ...]]] = MappingProxyType(
     {
         "keys": (0.0, 0.15, 0.3, 0.6),
         "sentences": (0.5, 0.7, 1.0, 1.5),
-        "not_of_named": (1.0, 0.9, 0.8, 0.6),
-        "not_about_named": (1.0, 0.95, 0.9, 0.8),
+        "of_others": (1.0, 0.9, 0.85, 0.8, 0.7),
         "neighbour": (0.0, 0.1, 0.2, 0.3),
         "lead_gift": (0.0, 0.75, 1.5, 3.0),
-        "lead_beyond": (0.0, 0.25, 0.5, 1.0),
         "lead_road": (0.0, 1.5, 3.0, 6.0),
         "expansion": (0.0, 0.3, 0.6, 0.9),
         "expansion_floor": (0.4, 0.5, 0.6, 0.7),
-        "compared_floor": (0.0, 0.05, 0.1, 0.15, 0.2),
         "bridge": (0.0, 1.0, 1.5, 2.0, 3.0),
         "bridge_hits": (2.0, 3.0, 4.0),
         "bridge_specificity": (0.0, 0.25, 0.5, 1.0),
@@ -71,7 +68,7 @@ GRIDS: Final[Mapping[str, tuple[float, ...]]] = MappingProxyType(
     }
 )
 SIMPLE: Final[Mapping[str, float]] = MappingProxyType(
-    dict.fromkeys(("not_of_named", "not_about_named", "not_about", "key_in_query"), 1.0)
+    dict.fromkeys(("of_others", "not_about", "key_in_query"), 1.0)
     | {name: 0.0 for name, grid in GRIDS.items() if 0.0 in grid}
 )
 """The value that switches a weight off."""

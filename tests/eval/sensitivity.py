@@ -28,7 +28,7 @@ from run import chosen_sets
 
 from keymem_daemon.core.rank.weights import Weights
 
-AT_MOST: Final = MappingProxyType({"expansion_floor": 0.95, "not_of_named": 1.0, "not_about_named": 1.0, "not_about": 1.0, "overlap_penalty": 1.0, "lead_beyond": 1.0})
+AT_MOST: Final = MappingProxyType({"expansion_floor": 0.95, "of_others": 1.0, "not_about": 1.0, "overlap_penalty": 1.0})
 KINDS: Final[tuple[Kind, ...]] = ("ranking", "gate", "use")
 
 Found = dict["Change", dict[str, tuple[Difference, Difference]]]

@@ -26,10 +26,10 @@ ABLATIONS: Final = MappingProxyType(
         "without set selection": replace(_FULL, overlap_penalty=0.0),
         "without keys in the first stage": replace(_FULL, keys=0.0),
         "without neighbours": replace(_FULL, neighbour=0.0, lead_gift=0.0),
-        "without the leader's gifts": replace(_FULL, lead_gift=0.0, lead_beyond=0.0),
+        "without the leader's gifts": replace(_FULL, lead_gift=0.0),
         "without the leader's roads": replace(_FULL, lead_road=0.0),
         "with dates that no memory knows": replace(_FULL, drop_unknown_dates=False),
-        "without the named one's advantage": replace(_FULL, not_of_named=1.0, not_about_named=1.0),
+        "without the named one's advantage": replace(_FULL, of_others=1.0),
     }
 )
 

@@ -52,18 +52,15 @@ async def five(engine: Engine) -> list[str]:
     return [*told, await saved(engine, "A letter about taxes.", "taxes")]
 
 
-def test_the_nearer_gain_the_lead_the_further_half_of_it_and_a_stranger_nothing() -> None:
+def test_what_was_saved_beside_the_leader_gains_the_lead_and_the_rest_nothing() -> None:
     async def scene(engine: Engine) -> None:
-        first, before, best, after, last, _ = await five(engine)
+        _, before, best, after, last, _ = await five(engine)
         sequence = engine.catalog.sequence
         gifts = with_leaders_gifts(engine.graph, sequence.neighbours, Leader(best, 0.2), {best: 1.0}, {}, None, WEIGHTS)
         share = WEIGHTS.neighbour + 0.2 * WEIGHTS.lead_gift
-        assert gifts == {
-            **dict.fromkeys((before, after), Gift(best, share, share)),
-            **dict.fromkeys((first, last), Gift(best, share / 2, share / 2)),
-        }
+        assert gifts == dict.fromkeys((before, after), Gift(best, share, share))
         gifts = with_leaders_gifts(engine.graph, sequence.neighbours, Leader(last, 0.2), {last: 1.0}, {}, None, WEIGHTS)
-        assert set(gifts) == {best, after}
+        assert set(gifts) == {after}
 
     play(scene)
 
@@ -71,14 +68,17 @@ def test_the_nearer_gain_the_lead_the_further_half_of_it_and_a_stranger_nothing(
 def test_a_gift_brings_nobody_past_its_giver_and_takes_nobody_a_better_one() -> None:
     async def scene(engine: Engine) -> None:
         first, before, best, after, last, _ = await five(engine)
-        scores = {best: 0.8, before: 0.6, after: 0.8}
-        other = {last: Gift("another", 0.2, 0.79), first: Gift("another", 0.2, 0.01)}
         neighbours = engine.catalog.sequence.neighbours
-        gifts = with_leaders_gifts(engine.graph, neighbours, Leader(best, 1.0), scores, other, None, WEIGHTS)
+        scores = {best: 0.8, before: 0.6, after: 0.8}
+        gifts = with_leaders_gifts(engine.graph, neighbours, Leader(best, 1.0), scores, {}, None, WEIGHTS)
         assert scores[before] + gifts[before].amount == pytest.approx(scores[best])
         assert after not in gifts
-        assert gifts[last] == other[last]
-        assert gifts[first].giver == best
+        better, worse = Gift("another", 0.2, 0.79), Gift("another", 0.2, 0.01)
+        given = {before: better, after: worse, first: worse, last: better}
+        gifts = with_leaders_gifts(engine.graph, neighbours, Leader(best, 1.0), {best: 0.8}, given, None, WEIGHTS)
+        assert gifts[before] == Gift(best, 1.0, 0.8)
+        assert gifts[after].giver == best
+        assert (gifts[first], gifts[last]) == (worse, better)
 
     play(scene)
 
@@ -112,7 +112,7 @@ def test_what_was_said_beside_a_clear_answer_comes_before_what_resembles_the_que
         engine.weights = replace(WEIGHTS, bridge_hits=0)
         found = await order()
         assert found[:2] == [best, beside]
-        engine.weights = replace(WEIGHTS, bridge_hits=0, lead_gift=0.0, lead_beyond=0.0)
+        engine.weights = replace(WEIGHTS, bridge_hits=0, lead_gift=0.0)
         found = await order()
         assert found[0] == best
         assert found.index(beside) > min(found.index(memory_id) for memory_id in little)

@@ -32,8 +32,8 @@ async def people(engine: Engine) -> list[str]:
 def test_about_comes_before_mentioned_and_mentioned_before_somebody_else() -> None:
     async def scene(engine: Engine) -> None:
         memories = await people(engine)
-        about, rest = 1.0, WEIGHTS.not_about_named
-        assert lowered(engine, memories, "Mira") == pytest.approx([about, rest, rest, rest * WEIGHTS.not_of_named])
+        once = WEIGHTS.of_others
+        assert lowered(engine, memories, "Mira") == pytest.approx([1.0, once, once, once * once])
         assert lowered(engine, memories, "Mira", "Tobin") == [1.0] * 4
 
     play(scene)
@@ -42,7 +42,7 @@ def test_about_comes_before_mentioned_and_mentioned_before_somebody_else() -> No
 def test_where_no_candidate_is_about_the_named_mention_is_enough() -> None:
     async def scene(engine: Engine) -> None:
         memories = (await people(engine))[1:]
-        assert lowered(engine, memories, "Mira") == [1.0, 1.0, WEIGHTS.not_of_named]
+        assert lowered(engine, memories, "Mira") == [1.0, 1.0, WEIGHTS.of_others]
 
     play(scene)
 

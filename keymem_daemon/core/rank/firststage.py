@@ -55,7 +55,7 @@ def with_sentences(cheap: Mapping[str, float], cosines: Mapping[str, float], wei
 
 
 def of_named(graph: Graph, mentions: Mentions, scores: Mapping[str, float], named: Collection[str], weights: Weights) -> dict[str, float]:
-    """Scores with those of memories lowered that are not about whom the query names, and more of those that do not even mention them.
+    """Scores with those of memories lowered that are not about whom the query names, and twice those that do not even mention them.
 
     ``named`` are keys matched as wholes. What a memory is about is its first key; where no candidate is about the named, mention is enough.
     """
@@ -65,9 +65,10 @@ def of_named(graph: Graph, mentions: Mentions, scores: Mapping[str, float], name
     links = {m: [link for key_id in names if (link := graph.link(key_id, m)) is not None] for m in scores}
     theirs = [mentions.mentions_of(key_id) for key_id in names]
     about = {m for m, found in links.items() if any(link.position == 0 for link in found)}
-    only_mentioned = weights.not_about_named if about else 1.0
+    of_others = weights.of_others
+    only_mentioned = of_others if about else 1.0
     return {
-        m: value * (1.0 if m in about else only_mentioned) * (1.0 if links[m] or any(m in ids for ids in theirs) else weights.not_of_named)
+        m: value * (1.0 if m in about else only_mentioned) * (1.0 if links[m] or any(m in ids for ids in theirs) else of_others)
         for m, value in scores.items()
     }
 
