@@ -7,7 +7,7 @@ from typing import Final
 
 from keymem_daemon.core.model import Scope
 from keymem_daemon.core.questions import asks
-from keymem_daemon.core.rank.gate import Case, named_enough
+from keymem_daemon.core.rank.gate import Case, Grounds, named_enough
 from keymem_daemon.core.rank.keymatch import top
 from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.service.engine import Engine
@@ -18,9 +18,9 @@ _BETWEEN: Final = re.compile(r"[^\W\d_]{2,}|[가-힣]")
 
 
 def gate_case(
-    engine: Engine, asked: Signals, said: Signals, stage: FirstStage, scope: Scope, weights: Weights, *, whole: bool = False
+    engine: Engine, asked: Signals, said: Signals, stage: FirstStage, scope: Scope, reach: Scope, weights: Weights, *, whole: bool = False
 ) -> Case:
-    """The case of a query ``asked``, with the utterance ``said`` that ``stage`` was made for.
+    """The case of a query ``asked``, with the utterance ``said`` that ``stage`` was made for; ``reach`` is all that the caller may read.
 
     Keys that are enough by themselves leave the candidates out, unless the ``whole`` case is wanted. Without a direction of what was
     said there are no cosines.
@@ -33,7 +33,8 @@ def gate_case(
         tokenizer = engine.catalog.tokenizer
         naming = {token.term for match in asked.named.values() for token in tokenizer.query_terms(match.surface)}
         tells = not listed and not asks(asked.text) and not asks(said.text)
-        named = named_enough(graph, asked.named, grounds.named(naming), stranger=grounds.stranger and not listed, tells=tells)
+        stranger = _names_a_stranger(engine, asked, grounds, scope, reach)
+        named = named_enough(graph, asked.named, grounds.named(naming), stranger=stranger and not listed, tells=tells)
     if named and not whole:
         return Case(named, (), 0, memories)
     if said is not asked:
@@ -41,7 +42,25 @@ def gate_case(
     pool = top(stage.scores, weights.sentence_pool)
     grounds.load(pool)
     candidates = [(stage.cosines.get(memory_id, 0.0), grounds.covered(memory_id)) for memory_id in pool]
-    return Case(named, candidates, grounds.stranger + tells, memories, said.direction is not None)
+    signs = _names_a_stranger(engine, said, grounds, scope, reach) + tells
+    return Case(named, candidates, signs, memories, said.direction is not None)
+
+
+def _names_a_stranger(engine: Engine, signals: Signals, grounds: Grounds, scope: Scope, reach: Scope) -> bool:
+    """Whether somebody is named of whom the scope knows nothing: in a word that it lacks, or by a name that the caller knows from elsewhere.
+
+    Such a name needs no capital. One that stands in some memory of the scope is no stranger, though it be a key only elsewhere.
+    """
+    if grounds.stranger:
+        return True
+    graph, catalog = engine.graph, engine.catalog
+    names = [
+        match.surface
+        for key_id, match in signals.elsewhere.items()
+        if match.weight == 1.0 and graph.keys[key_id].key_type == "name" and graph.memory_count(key_id, reach)
+    ]
+    terms = [[token.term for token in catalog.tokenizer.query_terms(name)] for name in names]
+    return any(own and not any(found.df for found in catalog.lexical.term_statistics(own, scope).values()) for own in terms)
 
 
 def _lists(signals: Signals) -> bool:

@@ -101,7 +101,8 @@ async def recall(
     candidates = _candidates(engine, asked, stage, scored, scope, weights)
     # Without a sentence to judge by the words decide alone, as they do while the model is warming.
     judged = replace(said, direction=None) if deadline.skipped and not stage.cosines else said
-    if not candidates or not gate_case(engine, asked, judged, stage, scope, weights).passes(engine.profile.gate_floor, weights):
+    case = gate_case(engine, asked, judged, stage, scope, caller.scope(None), weights)
+    if not candidates or not case.passes(engine.profile.gate_floor, weights):
         nearest = await deadline.within("nearest keys", lambda: _nearest(engine, asked, said, scored, scope)) or []
         _note_recall(engine, caller, question, asked, now, nearest)
         return {**result, "status": "no_match", "nearest_keys": nearest, "next_step": _missed(nearest), **_late(deadline, explain)}

@@ -50,7 +50,8 @@ MEMORIES_A_LOAD = 16
 class Signals:
     """``weighted`` has the query's terms at 1.0 and those it expands to below; ``meant`` are concept keys by cosine.
 
-    ``near`` has, per term of the query, the store's own terms near it and how near, in (0, 1].
+    ``near`` has, per term of the query, the store's own terms near it and how near, in (0, 1]. ``elsewhere`` are keys that it names and that
+    no memory of the scope has.
     """
 
     text: str
@@ -58,6 +59,7 @@ class Signals:
     weighted: Mapping[str, float]
     near: Mapping[str, Mapping[str, float]]
     named: Mapping[str, LiteralMatch]
+    elsewhere: Mapping[str, LiteralMatch]
     meant: Mapping[str, float]
     almost: Mapping[str, float]
     direction: Matrix | None
@@ -110,11 +112,9 @@ async def read_query(engine: Engine, query: str, scope: Scope, weights: Weights,
     tokens = tokenizer.query_terms(text)
     phrases = [phrase for phrase in tokenizer.phrases(text) if len(phrase.split()) <= PHRASE_WORDS][:PHRASES]
     words = [token for token in tokens if token.word][:PHRASES]
-    named = {
-        key_id: match
-        for key_id, match in literal_matches(engine.graph, engine.lexicon, whole, scope).items()
-        if engine.graph.memory_count(key_id, scope)
-    }
+    literal = literal_matches(engine.graph, engine.lexicon, whole, scope)
+    named = {key_id: match for key_id, match in literal.items() if engine.graph.memory_count(key_id, scope)}
+    elsewhere = {key_id: match for key_id, match in literal.items() if key_id not in named}
     # The keys may live in another space than the sentences and words.
     asked = phrases if engine.profile.per_token else [text]
     read = await due.within("query vectors", lambda: _vectors(engine, [text, *(word.surface for word in words)], asked))
@@ -126,7 +126,7 @@ async def read_query(engine: Engine, query: str, scope: Scope, weights: Weights,
     for term, worth in _best_of(near.values()).items():
         weighted.setdefault(term, weights.expansion * worth)
     meant, almost = ({}, {}) if key_vectors is None else _meant(engine, asked, key_vectors, scope, weights)
-    return Signals(text, tokens, weighted, near, named, meant, almost, None if vectors is None else vectors[0])
+    return Signals(text, tokens, weighted, near, named, elsewhere, meant, almost, None if vectors is None else vectors[0])
 
 
 async def _vectors(engine: Engine, texts: Sequence[str], asked: Sequence[str]) -> tuple[Matrix | None, Matrix | None]:

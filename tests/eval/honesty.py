@@ -105,9 +105,11 @@ async def gate_evidence(subject: EngineSubject, asked: Asked) -> float:
 async def case_of(subject: EngineSubject, asked: Asked) -> Case:
     """What the gate is given when recall is asked this, with its candidates also where a name is enough."""
     engine = subject.engine
-    scope, weights = subject.caller().scope(asked.namespace), engine.weights
+    caller, weights = subject.caller(), engine.weights
+    scope = caller.scope(asked.namespace)
     signals = await read_query(engine, asked.query, scope, weights)
-    return gate_case(engine, signals, signals, await first_stage(engine, signals, scope, weights), scope, weights, whole=True)
+    stage = await first_stage(engine, signals, scope, weights)
+    return gate_case(engine, signals, signals, stage, scope, caller.scope(None), weights, whole=True)
 
 
 async def hook_evidence(subject: EngineSubject, asked: Asked) -> float:

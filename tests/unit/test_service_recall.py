@@ -144,12 +144,45 @@ def test_what_is_known_of_one_person_does_not_answer_for_a_stranger_beside_unles
     play(scene)
 
 
-def test_what_another_namespace_knows_changes_nothing_about_what_this_one_answers() -> None:
+def test_what_lies_beyond_the_callers_reach_changes_nothing_about_what_is_answered() -> None:
     async def scene(engine: Engine) -> None:
+        mapped = caller(namespaces=("studio",))
+        question = "Does Mira share a flat with 서윤?"
         await saved(engine, "Mira works from home on Tuesdays", "Mira", namespace="studio", key_types={"Mira": "name"})
-        before = await recall(engine, caller(), "Does Mira share a flat with 서윤?", namespace="studio")
+        before = [await recall(engine, mapped, question, namespace=searched) for searched in (None, "studio")]
+        assert [answer["status"] for answer in before] == ["found", "found"]
         await saved(engine, "서윤이는 피아노를 배운다", "서윤", namespace="family", key_types={"서윤": "name"})
-        assert await recall(engine, caller(), "Does Mira share a flat with 서윤?", namespace="studio") == before
+        assert [await recall(engine, mapped, question, namespace=searched) for searched in (None, "studio")] == before
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "key_type", "status"),
+    [
+        ("서윤이는 피아노를 배운다", "서윤", "name", "no_match"),
+        ("서윤이는 피아노를 배운다", "서윤", "concept", "found"),
+        ("Tobin learns to play the piano", "Tobin", "name", "found"),
+    ],
+)
+def test_a_name_known_only_elsewhere_is_a_stranger_where_a_caller_who_reads_everything_searches(
+    text: str, name: str, key_type: str, status: str
+) -> None:
+    async def scene(engine: Engine) -> None:
+        question = f"Does Mira share a flat with {name}?"
+        await saved(engine, "Mira works from home on Tuesdays", "Mira", namespace="studio", key_types={"Mira": "name"})
+        await saved(engine, "The invoices of last spring were sorted by the cousin of Tobin", "invoices", namespace="studio")
+        before = await recall(engine, caller(), question, namespace="studio")
+        assert before["status"] == "found"
+        await saved(engine, text, name, namespace="family", key_types={name: key_type})
+        after = await recall(engine, caller(), question, namespace="studio")
+        assert after["status"] == status
+        if status == "found":
+            assert after == before
+        else:
+            assert not after["memories"]
+            assert {key["concept"] for key in after["nearest_keys"]} <= {"Mira", "invoices"}
+            assert (await recall(engine, caller(), question))["status"] == "found"
 
     play(scene)
 

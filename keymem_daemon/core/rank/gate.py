@@ -6,7 +6,8 @@ Words that no memory has count with the IDF of a term in no document: a question
 there. A memory covers a word that it has, and in part one whose nearest words it has, in whatever language.
 
 Two signs say that a memory near the query does not answer it. The query names a stranger: a word written as a name or with a number
-(otter-1) that no memory of the scope has and that names no key of it. Or it asks nothing: it tells or orders something in a sentence.
+(otter-1) that no memory of the scope has and that names no key of it, or, in any writing, a name that the caller knows from another
+scope only. Or it asks nothing: it tells or orders something in a sentence.
 Words alone, without a sentence around them, are a list of what to look for, where a stranger takes nothing from the others.
 
 The floor grows with the store: among many memories that have nothing to do with a question, the best looks better than among few.
