@@ -7,7 +7,7 @@ from typing import Final
 
 from keymem_daemon.core.model import Scope
 from keymem_daemon.core.questions import asks
-from keymem_daemon.core.rank.gate import Case, Grounds, named_enough
+from keymem_daemon.core.rank.gate import Candidate, Case, Grounds, named_enough
 from keymem_daemon.core.rank.keymatch import top
 from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.service.engine import Engine
@@ -41,9 +41,9 @@ def gate_case(
         grounds = query_grounds(engine, said, scope)
     pool = top(stage.scores, weights.sentence_pool)
     grounds.load(pool)
-    candidates = [(stage.cosines.get(memory_id, 0.0), grounds.covered(memory_id)) for memory_id in pool]
-    signs = _names_a_stranger(engine, said, grounds, scope, reach) + tells
-    return Case(named, candidates, signs, memories, said.direction is not None)
+    stranger = _names_a_stranger(engine, said, grounds, scope, reach)
+    candidates = [Candidate(stage.cosines.get(m, 0.0), grounds.covered(m), grounds.of_another(m) and not stranger) for m in pool]
+    return Case(named, candidates, stranger + tells, memories, said.direction is not None)
 
 
 def _names_a_stranger(engine: Engine, signals: Signals, grounds: Grounds, scope: Scope, reach: Scope) -> bool:

@@ -28,7 +28,7 @@ from keymem_daemon.core.rank.firststage import (
     with_sentences,
     without_sentences,
 )
-from keymem_daemon.core.rank.gate import Grounds, names_a_stranger
+from keymem_daemon.core.rank.gate import Grounds, written_names
 from keymem_daemon.core.rank.keymatch import LiteralMatch, literal_matches, top
 from keymem_daemon.core.rank.lead import Leader, leader_of, with_leaders_gifts
 from keymem_daemon.core.rank.weights import Weights
@@ -253,5 +253,11 @@ def query_grounds(engine: Engine, signals: Signals, scope: Scope) -> Grounds:
     idf = {token.term: statistics[token.term].idf if statistics[token.term].df else unseen for token in signals.tokens}
     naming = {word for match in signals.named.values() for word in match.surface.split()}
     unknown = {surface for token in signals.tokens if not statistics[token.term].df and (surface := fold(token.surface)) not in naming}
-    stranger = names_a_stranger(signals.text, unknown)
-    return Grounds(idf, signals.near, stranger, lexical_index.matches)
+    graph, written = engine.graph, written_names(signals.text)
+    names = {token.term for token in signals.tokens if fold(token.surface) in written}
+    theirs = [key_id for key_id, match in signals.named.items() if match.weight == 1.0 and graph.keys[key_id].key_type == "name"]
+
+    def hangs(memory_id: str) -> bool:
+        return any(graph.link(key_id, memory_id) is not None for key_id in theirs)
+
+    return Grounds(idf, signals.near, not unknown.isdisjoint(written), lexical_index.matches, names=names, hangs=hangs)

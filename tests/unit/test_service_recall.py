@@ -18,6 +18,7 @@ from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.navigate import browse_keys, read_key, read_memory
 from keymem_daemon.service.recall import recall
 from keymem_daemon.service.requests import CorrectionRequest
+from keymem_daemon.service.signals import query_grounds, read_query
 
 KEY_FIELDS = {
     "key_id", "concept", "aliases", "key_type", "score", "score_kind", "match_type", "memory_count", "is_hub", "specificity", "cluster_size",
@@ -140,6 +141,25 @@ def test_what_is_known_of_one_person_does_not_answer_for_a_stranger_beside_unles
         assert (await recall(engine, caller(), "Does Mira share a flat?", namespace="studio"))["status"] == "found"
         assert (await recall(engine, caller(), "Does Mira share a flat with Quentin?", namespace="studio"))["status"] == "no_match"
         assert (await recall(engine, caller(), "Mira Quentin flat", namespace="studio"))["status"] == "found"
+
+    play(scene)
+
+
+def test_a_memory_without_any_of_the_names_of_a_question_is_of_another_and_a_stranger_is_one_to_all_alike() -> None:
+    async def scene(engine: Engine) -> None:
+        his = await saved(engine, "He runs a dance studio", "Tobin", "dancing", key_types={"Tobin": "name"})
+        hers = await saved(engine, "The choir sang when Paulina opened her dance studio", "choir")
+        linked = await saved(engine, "She dances on Sundays", "미라", "dancing", key_types={"미라": "name"})
+        for question, others in {
+            "When did Paulina open her dance studio?": {his, linked},
+            "When did Mira dance?": set(),  # nobody knows her: a stranger to all alike
+            "What does Tobin's studio offer Paulina?": {linked},
+            "Who dances?": set(),
+        }.items():
+            signals = await read_query(engine, question, None, engine.weights)
+            grounds = query_grounds(engine, signals, None)
+            grounds.load([his, hers, linked])
+            assert {m for m in (his, hers, linked) if grounds.of_another(m)} == others, question
 
     play(scene)
 

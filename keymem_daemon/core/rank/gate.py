@@ -5,9 +5,10 @@
 Words that no memory has count with the IDF of a term in no document: a question about somebody unknown is mostly about what is not
 there. A memory covers a word that it has, and in part one whose nearest words it has, in whatever language.
 
-Two signs say that a memory near the query does not answer it. The query names a stranger: a word written as a name or with a number
+Signs say that a memory near the query does not answer it. The query names a stranger: a word written as a name or with a number
 (otter-1) that no memory of the scope has and that names no key of it, or, in any writing, a name that the caller knows from another
-scope only. Or it asks nothing: it tells or orders something in a sentence.
+scope only. Or it names somebody whom this memory does not: what it says is of another. Or it asks nothing: it tells or orders something
+in a sentence.
 Words alone, without a sentence around them, are a list of what to look for, where a stranger takes nothing from the others.
 
 The floor grows with the store: among many memories that have nothing to do with a question, the best looks better than among few.
@@ -23,7 +24,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from keymem_daemon.core.closed_classes import closed_class
 from keymem_daemon.core.graph import Graph
@@ -50,10 +51,14 @@ class Grounds:
         near: Mapping[str, Mapping[str, float]],
         stranger: bool,
         matches: Callable[[list[str], list[str]], list[set[str]]],
+        *,
+        names: Collection[str] = (),
+        hangs: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """Take the ``idf`` of every term of the query, also of those in no document; ``near`` has the worth, in (0, 1], of other terms.
 
-        ``matches`` says which of the given terms each memory has.
+        ``matches`` says which of the given terms each memory has. ``names`` are the terms that are written as names, and ``hangs`` says
+        whether a memory hangs on the key of somebody who is named.
         """
         self._idf = idf
         self._near = near
@@ -62,12 +67,16 @@ class Grounds:
         self._terms = list(dict.fromkeys([*idf, *(other for row in near.values() for other in row)]))
         self._covered: dict[str, float] = {}
         self.stranger = stranger
+        self._names = frozenset(names)
+        self._hangs = hangs
+        self._of_another: dict[str, bool] = {}
 
     def load(self, memory_ids: Iterable[str]) -> None:
         """See to it that these memories can be asked about."""
         missing = [memory_id for memory_id in dict.fromkeys(memory_ids) if memory_id not in self._covered]
         for memory_id, has in zip(missing, self._matches(missing, self._terms), strict=True):
             self._covered[memory_id] = self._share(has)
+            self._of_another[memory_id] = self._lacks_all_names(memory_id, has)
 
     def covered(self, memory_id: str) -> float:
         """The share of the query's mass that the memory covers; it must have been loaded."""
@@ -77,9 +86,17 @@ class Grounds:
         """The share of the query's mass that these of its terms carry, stored or not."""
         return sum(self._idf.get(term, 0.0) for term in set(terms)) / self._mass if self._mass else 0.0
 
+    def of_another(self, memory_id: str) -> bool:
+        """Whether somebody is named and not by this memory; it must have been loaded. Where a stranger is named that alone counts."""
+        return self._of_another[memory_id] and not self.stranger
+
     def evidence(self, memory_id: str, cosine: float, weights: Weights) -> float:
         """How well a memory answers, in absolute terms; it must have been loaded."""
-        return _evidence(cosine, self._covered[memory_id], weights) - weights.gate_sign * self.stranger
+        candidate = Candidate(cosine, self._covered[memory_id], self._of_another[memory_id] or self.stranger)
+        return candidate.evidence(weights)
+
+    def _lacks_all_names(self, memory_id: str, has: Collection[str]) -> bool:
+        return bool(self._names) and not any(self._worth(name, has) for name in self._names) and not self._hangs(memory_id)
 
     def _share(self, has: Collection[str]) -> float:
         if not self._mass:
@@ -92,23 +109,35 @@ class Grounds:
         return max((worth for other, worth in self._near.get(term, {}).items() if other in has), default=0.0)
 
 
+class Candidate(NamedTuple):
+    """What is judged of one memory: its best sentence cosine, its covered share, and whether it is of another than who is named."""
+
+    cosine: float
+    covered: float
+    of_another: bool = False
+
+    def evidence(self, weights: Weights) -> float:
+        """How well it answers, before the signs that hold for all."""
+        return self.cosine + weights.gate_coverage * self.covered - weights.gate_sign * self.of_another
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """All that is judged of a recall, whatever the weights.
 
-    ``named``: the keys that it names answer it by themselves. ``candidates``: sentence cosine and covered share of each memory. ``signs``: how
-    many of the two signs there are that nothing answers. ``semantic``: whether there are cosines.
+    ``named``: the keys that it names answer it by themselves. ``signs``: how many signs there are, for all
+    candidates alike, that nothing answers. ``semantic``: whether there are cosines.
     """
 
     named: bool
-    candidates: Sequence[tuple[float, float]]
+    candidates: Sequence[Candidate]
     signs: int
     memories: int
     semantic: bool = True
 
     def evidence(self, weights: Weights) -> float:
         """That of the best candidate; 0 without any."""
-        best = max((_evidence(cosine, covered, weights) for cosine, covered in self.candidates), default=0.0)
+        best = max((candidate.evidence(weights) for candidate in self.candidates), default=0.0)
         return best - weights.gate_sign * self.signs if self.candidates else 0.0
 
     def passes(self, base: float, weights: Weights) -> bool:
@@ -116,12 +145,8 @@ class Case:
         if self.named:
             return True
         if not self.semantic:
-            return any(covered >= NAMED_SHARE for _, covered in self.candidates)
+            return any(candidate.covered >= NAMED_SHARE for candidate in self.candidates)
         return self.evidence(weights) >= floor_for(base, self.memories, weights)
-
-
-def _evidence(cosine: float, covered: float, weights: Weights) -> float:
-    return cosine + weights.gate_coverage * covered
 
 
 def floor_for(base: float, memories: int, weights: Weights) -> float:
@@ -138,18 +163,19 @@ def named_enough(graph: Graph, named: Collection[str], share: float, *, stranger
     return bool(named) and share >= NAMED_SHARE and not tells
 
 
-def names_a_stranger(text: str, unknown: Collection[str]) -> bool:
-    """Whether ``text`` has a word that is written as a name and is one of ``unknown`` (folded words that no memory has).
+def written_names(text: str) -> set[str]:
+    """The words of ``text``, folded, that are written as names.
 
     Names are written with a capital within a sentence, or anywhere when "’s" or a Korean particle follows, or end in a number ("otter-1"); months
     and the like are none.
     """
-    return any(fold(found.group()) in unknown for found in _NUMBERED.finditer(text)) or any(
-        word[0].isupper() and not word.isupper() and fold(word) in unknown and closed_class(word) is None
+    return {fold(found.group()) for found in _NUMBERED.finditer(text)} | {
+        fold(word)
         for found in _WORD.finditer(text)
         for word in (found.group()[: -len(found["bound"])] if found["bound"] else found.group(),)
+        if word[0].isupper() and not word.isupper() and closed_class(word) is None
         if found["bound"] is not None or not _begins_a_sentence(text, found.start())
-    )
+    }
 
 
 def _begins_a_sentence(text: str, at: int) -> bool:
