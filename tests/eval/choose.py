@@ -72,6 +72,24 @@ SIMPLE: Final[Mapping[str, float]] = MappingProxyType(
     | {name: 0.0 for name, grid in GRIDS.items() if 0.0 in grid}
 )
 """The value that switches a weight off."""
+REFERENCE: Final[Mapping[str, float]] = MappingProxyType(
+    {
+        "keys": 0.3,
+        "sentences": 0.7,
+        "expansion": 0.6,
+        "expansion_floor": 0.5,
+        "bridge": 1.5,
+        "bridge_hits": 3.0,
+        "bridge_base": 0.05,
+        "bridge_sentence": 0.2,
+        "not_about": 0.6,
+        "key_in_query": 0.3,
+        "overlap_penalty": 0.2,
+        "bridge_specificity": 1.0,
+        "link_use": 1.0,
+    }
+)
+"""What the reference design gives, or its formula where it has no weight there: all others are our own."""
 BOUNDS: Final = frozenset(
     {
         "neighbour_pool",
@@ -220,6 +238,7 @@ def as_table(results: Sequence[Choice]) -> str:
     rows = [
         [
             f"`{found.name}`",
+            f"{REFERENCE[found.name]:g}" if found.name in REFERENCE else "–",
             " ".join(f"({value:g})" if value in found.refused else f"{value:g}" for value in GRIDS[found.name]),
             f"{found.shipped:g}",
             f"{found.chosen:g}",
@@ -229,16 +248,24 @@ def as_table(results: Sequence[Choice]) -> str:
         ]
         for found in results
     ]
-    head = ["", "grid", "shipped", "chosen", "best over shipped", "off over best", "chosen without one space: gain in it"]
+    head = ["", "reference", "grid", "shipped", "chosen", "best over shipped", "off over best", "chosen without one space: gain in it"]
     off = [f"`{found.name}`" for found in results if found.could_go]
     names = ", ".join(f"`{name}`" for name in sorted(BOUNDS))
     return "\n\n".join(
         [
             table(head, rows),
+            _origins(results),
             "In brackets: values beyond the limits of the gate. " + (f"Could go, by these sets: {', '.join(off)}." if off else "None could go."),
             f"Not chosen, being bounds of the cost or switches: {names}.",
         ]
     )
+
+
+def _origins(results: Sequence[Choice]) -> str:
+    kept = [found for found in results if REFERENCE.get(found.name) == found.shipped]
+    moved = [found for found in results if found.name in REFERENCE and found not in kept]
+    ours = len(results) - len(kept) - len(moved)
+    return f"Weights: {len(results)}. As the reference design has them: {len(kept)}. Moved: {len(moved)}. Ours: {ours}."
 
 
 def as_json(results: Sequence[Choice]) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 from benchmark_page import PAGE, replace_part, table
-from choose import BOUNDS, GRIDS, SIMPLE, SPACES_TO_LEAVE_OUT, Choice, as_table, chosen, unaccounted
+from choose import BOUNDS, GRIDS, REFERENCE, SIMPLE, SPACES_TO_LEAVE_OUT, Choice, as_table, chosen, unaccounted
 from judged import FLOOR, MEASURED, Kind, Setting, kind_of, loaded_sets
 from learning import EVERYTHING, REPEATED, SHORT, UNTOUCHED, UNTOUCHED_R5, UNTOUCHED_SHORT, Outcome, simulated, zipf
 from learning_plot import Curve, drawn
@@ -75,6 +75,7 @@ def test_every_weight_is_either_chosen_from_a_grid_with_its_shipped_value_in_it_
     assert not set(GRIDS) & BOUNDS
     assert all(Setting().value(name) in grid for name, grid in GRIDS.items())
     assert all(SIMPLE[name] in GRIDS[name] for name in SIMPLE)
+    assert set(REFERENCE) <= set(GRIDS)
 
 
 def test_a_difference_over_groups_is_that_of_their_means_and_zero_where_nothing_differs() -> None:
@@ -164,6 +165,7 @@ def short_form() -> ShortForm:
 def test_choosing_writes_a_row_for_every_weight_that_was_asked_for_and_names_the_bounds(short_form: ShortForm) -> None:
     assert all(short_form.choice.count(f"| `{name}` |") == 1 for name in ("not_about", FLOOR, "link_use"))
     assert all(f"`{name}`" in short_form.choice for name in BOUNDS)
+    assert "Weights: 3. As the reference design has them: 1. Moved: 1. Ours: 1." in short_form.choice
 
 
 def test_sensitivity_judges_the_ranking_the_gate_and_what_use_changes_each_by_its_own_figures(short_form: ShortForm) -> None:
