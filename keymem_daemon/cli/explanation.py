@@ -19,6 +19,7 @@ _NAMES = {
     "lexical_rank": "place by words",
     "key_rank": "place by keys",
     "new_to_the_set": "new to the set",
+    "among_the_first": "among the first",
 }
 
 

@@ -8,7 +8,7 @@ else than the one who is named was lowered. Nothing here ranks: all numbers are 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
+from math import isclose, prod
 from typing import Any, Final
 
 from keymem_daemon.core.freshness import depth_factor, freshness_factor
@@ -31,8 +31,10 @@ _DIGITS: Final = 9
 Part = dict[str, Any]
 
 
-def explained(engine: Engine, memory_id: str, found: Ranked, final: float, scope: Scope, now: float) -> Part:
-    """Why direct retrieval gave the memory the score ``final``."""
+def explained(
+    engine: Engine, memory_id: str, found: Ranked, selected: float, final: float, scope: Scope, now: float
+) -> Part:
+    """Why direct retrieval gave the memory the score ``final``, having selected it with another, or the same."""
     memory = engine.graph.memories[memory_id]
     if found.score_kind == "rrf_fused_rank":
         contributions = _by_rank(engine, memory_id, found, scope)
@@ -43,7 +45,8 @@ def explained(engine: Engine, memory_id: str, found: Ranked, final: float, scope
             contributions.append(_over_bridge(engine, bridge, found, scope, engine.weights))
     factors = _time_factors(engine, memory, now)
     before = found.scores[memory_id]
-    factors.append({"factor": "new_to_the_set", "value": final / before if before else 1.0})
+    factors.append({"factor": "new_to_the_set", "value": selected / before if before else 1.0})
+    factors += _by_place(final, selected)
     return {**_summed(contributions, factors), "path": _path(engine, memory_id, found.bridges, found.signals, scope)}
 
 
@@ -52,25 +55,33 @@ def explained_preview(
     memory: Memory,
     key_id: str,
     support: float,
+    scored: Mapping[str, float],
     stage: FirstStage,
     said: Signals,
     scope: Scope,
     now: float,
 ) -> Part:
-    """Why recall previews the memory under the key; ``support`` is what its candidates were ordered by.
+    """Why recall previews the memory under the key; ``support`` is what its candidates were ordered by, ``scored`` are the memories' own.
 
     The contributions alone add up to its content_relevance.
     """
     contributions = _first_stage(engine, memory.id, stage, said, scope, engine.weights)
     factors = _time_factors(engine, memory, now)
     link = engine.graph.link(key_id, memory.id)
-    before = stage.scores.get(memory.id, 0.0) * prod(factor["value"] for factor in factors)
+    found = stage.scores.get(memory.id, 0.0) * prod(factor["value"] for factor in factors)
+    before = scored.get(memory.id, 0.0)
+    factors += _by_place(before, found)
     by_link: Part = {"factor": "link", "value": support / before if before else 1.0}
     if link is not None:
         by_link["link_weight"] = _rounded(link.weight)
     factors.append(by_link)
     step = {**_key_step(engine, key_id, scope), "match": _match(key_id, said)}
     return {**_summed(contributions, factors), "path": [step, _memory_step(engine, memory.id)]}
+
+
+def _by_place(final: float, before: float) -> list[Part]:
+    """The factor of a memory that has another place among the first five than its score would have given it; else none."""
+    return [{"factor": "among_the_first", "value": final / before}] if before and not isclose(final, before) else []
 
 
 def _summed(contributions: Sequence[Part], factors: Sequence[Part]) -> Part:

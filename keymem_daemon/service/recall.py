@@ -20,6 +20,7 @@ from keymem_daemon.core.decide.plan import Plan
 from keymem_daemon.core.freshness import ranking_factor
 from keymem_daemon.core.graph import Graph
 from keymem_daemon.core.model import Key, Memory, Scope
+from keymem_daemon.core.rank.first import FIRST
 from keymem_daemon.core.rank.keymatch import MatchType, top
 from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.core.text import fold, normalized
@@ -27,6 +28,7 @@ from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.deadline import Deadline
 from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.explain import explained_preview
+from keymem_daemon.service.first import first_in_order
 from keymem_daemon.service.gate import gate_case
 from keymem_daemon.service.recent import RecentRecall
 from keymem_daemon.service.retrieve import checked_query, checked_range
@@ -98,6 +100,9 @@ async def recall(
     stage = await first_stage(engine, said, scope, replace(weights, lead_gift=0.0), deadline)
     result["semantic"] = said.semantic
     scored = {m: value * ranking_factor(graph.memories[m], now, engine.settings.half_lives) for m, value in stage.scores.items()}
+    places = await first_in_order(engine, said, stage, [(m, scored[m]) for m in top(scored, FIRST)], weights, deadline)
+    scored |= dict(places)
+    scored = {m: value for m, value in scored.items() if m in graph.memories}  # while vectors were awaited one may have gone
     candidates = _candidates(engine, asked, stage, scored, scope, weights)
     # Without a sentence to judge by the words decide alone, as they do while the model is warming.
     judged = replace(said, direction=None) if deadline.skipped and not stage.cosines else said
@@ -119,7 +124,7 @@ async def recall(
     result.update(_late(deadline, explain))
     if explain:
         result["explain"] = {
-            **explained_preview(engine, memory, best.key_id, best.support, stage, said, scope, now),
+            **explained_preview(engine, memory, best.key_id, best.support, scored, stage, said, scope, now),
             "query_terms": [token.term for token in said.tokens[:QUERY_TERMS]],
         }
     _note_recall(engine, caller, question, asked, now, ())

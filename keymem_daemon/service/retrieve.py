@@ -1,6 +1,6 @@
 """Direct retrieval: the memories that answer a query, and those that answer what is left of it. For the hook, scripts, people.
 
-The plan: first stage → bridge (repeated for more hops) → depth and freshness → set selection. Every memory comes with the hop
+The plan: first stage → bridge (repeated for more hops) → depth and freshness → set selection → the order of the first five. Every memory comes with the hop
 and the path that led to it. What is late is left out, and the answer marked ``partial``. Learning: the top result's matched links gain, links that were explored in vain lose a little.
 """
 
@@ -16,12 +16,14 @@ from keymem_daemon.core.decide.reinforce import READ_STEP, UNRETURNED_STEP, shif
 from keymem_daemon.core.errors import InvalidArgument
 from keymem_daemon.core.model import Link
 from keymem_daemon.core.rank.bridge import Bridge
+from keymem_daemon.core.rank.first import FIRST
 from keymem_daemon.core.rank.keymatch import top
 from keymem_daemon.core.rank.select import selected
 from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.comparison import with_evidence_for_both
 from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.explain import explained
+from keymem_daemon.service.first import first_in_order
 from keymem_daemon.service.ranking import ranked, route
 from keymem_daemon.service.signals import Signals
 from keymem_daemon.service.views import memory_view, validity_view
@@ -63,10 +65,16 @@ async def retrieve(
     found = await ranked(engine, question, scope, hops, weights, now, deadline)
     graph = engine.graph
     if found.score_kind == "fused_rank":
-        chosen = selected(found.scores, found.stage.coverage, top_k, weights)
-        chosen = await with_evidence_for_both(engine, question, found, chosen, scope)
+        best = selected(found.scores, found.stage.coverage, max(top_k, FIRST), weights)
+        as_selected = dict(best)
+        chosen = await with_evidence_for_both(engine, question, found, best, scope)
+        if chosen is best:
+            chosen = await first_in_order(engine, found.signals, found.stage, best, weights, deadline)
+        # While vectors were awaited a memory may have gone.
+        chosen = [(m, value) for m, value in chosen[:top_k] if graph.in_scope(m, scope)]
     else:
         chosen = [(m, found.scores[m]) for m in top(found.scores, top_k)]
+        as_selected = dict(chosen)
     memories = [
         {
             **memory_view(graph, graph.memories[m], scope),
@@ -74,7 +82,7 @@ async def retrieve(
             "score_kind": found.score_kind,
             **route(engine, m, found, scope),
             "validity": validity_view(graph.memories[m], now, engine.settings.half_lives),
-            **({"why": explained(engine, m, found, value, scope, now)} if explain else {}),
+            **({"why": explained(engine, m, found, as_selected.get(m, value), value, scope, now)} if explain else {}),
         }
         for m, value in chosen
     ]

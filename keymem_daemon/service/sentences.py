@@ -18,6 +18,7 @@ from keymem_daemon.index.catalog import Catalog
 from keymem_daemon.ports import Matrix
 
 ROWS_KEPT = 12_000
+NEAREST = 5
 
 
 class SentenceVectors:
@@ -27,6 +28,8 @@ class SentenceVectors:
         self._catalog = catalog
         self._encoder = encoder
         self._kept: OrderedDict[str, npt.NDArray[np.float16]] = OrderedDict()
+        # Of memories of several sentences their mean direction, which is a row, too.
+        self._middles: dict[str, npt.NDArray[np.float16]] = {}
         self._rows = 0
 
     async def load(self, memory_ids: Sequence[str], *, background: bool = False) -> None:
@@ -66,18 +69,46 @@ class SentenceVectors:
         best = np.maximum.reduceat(rows, starts)
         return {memory_id: max(0.0, float(cosine)) for memory_id, cosine in zip(known, best, strict=True)}
 
+    def among(self, memory_ids: Sequence[str], pool: Sequence[str], query: Matrix) -> dict[str, tuple[float, float]]:
+        """Of each memory that was loaded two numbers, each memory being the mean direction of its sentences.
+
+        How much nearer it is to the query than to the middle of the pool, and its mean cosine with the five of the pool that are most like it.
+        """
+        candidates = [m for m in pool if m in self._kept]
+        wanted = [m for m in memory_ids if m in self._kept]
+        if len(candidates) < 2 or not wanted:
+            return {}
+        directions = self._directions([*candidates, *wanted])
+        around, own = directions[: len(candidates)], directions[len(candidates) :]
+        apart = own @ (query - around.mean(axis=0))
+        alike = own @ around.T
+        at = {m: place for place, m in enumerate(candidates)}
+        for row, m in enumerate(wanted):
+            if m in at:
+                alike[row, at[m]] = -np.inf  # nobody is their own neighbour
+        alike.sort(axis=1)
+        nearest = alike[:, -min(NEAREST, len(candidates) - 1) :].mean(axis=1)
+        return {m: (float(a), float(b)) for m, a, b in zip(wanted, apart, nearest, strict=True)}
+
+    def _directions(self, memory_ids: Sequence[str]) -> Matrix:
+        rows = [self._middles[m] if m in self._middles else self._kept[m][0] for m in memory_ids]
+        return np.concatenate(rows).reshape(len(rows), -1).astype(np.float32)
+
     def drop(self, memory_ids: Iterable[str]) -> None:
         """Forget these memories."""
         for memory_id in memory_ids:
             matrix = self._kept.pop(memory_id, None)
             if matrix is not None:
-                self._rows -= len(matrix)
+                self._rows -= len(matrix) + (self._middles.pop(memory_id, None) is not None)
 
     def _keep(self, memory_id: str, matrix: npt.NDArray[np.float16]) -> None:
         self.drop([memory_id])
         # A copy: a slice would keep the whole batch alive.
         self._kept[memory_id] = matrix.copy()
         self._rows += len(matrix)
+        if len(matrix) > 1:
+            middle = matrix.astype(np.float32).mean(axis=0)
+            self._middles[memory_id] = (middle / max(1e-9, float(np.linalg.norm(middle)))).astype(np.float16)
+            self._rows += 1
         while self._rows > ROWS_KEPT and len(self._kept) > 1:
-            _, oldest = self._kept.popitem(last=False)
-            self._rows -= len(oldest)
+            self.drop([next(iter(self._kept))])

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from benchmark_page import PAGE, replace_part, table
 from choose import BOUNDS, GRIDS, REFERENCE, SIMPLE, SPACES_TO_LEAVE_OUT, Choice, as_table, chosen, unaccounted
+from fit import Case, left_out, weights_from
 from judged import FLOOR, MEASURED, Kind, Setting, kind_of, loaded_sets
 from learning import EVERYTHING, REPEATED, SHORT, UNTOUCHED, UNTOUCHED_R5, UNTOUCHED_SHORT, Outcome, simulated, zipf
 from learning_plot import Curve, drawn
@@ -234,3 +235,28 @@ def test_no_wording_shares_a_word_with_its_memory() -> None:
     for need in asked:
         (memory,) = (known[memory_id] for memory_id in need.gold)
         assert not set(tokenizer.terms(need.words)) & set(tokenizer.terms(" ".join((memory.content, *memory.keys)))), need.words
+
+
+def taught_cases() -> list[Case]:
+    """Questions in five folds whose answer is the one with the most pairs, for which the score says nothing."""
+    chance = np.random.default_rng(7)
+    cases = []
+    for number in range(100):
+        features = np.column_stack([chance.normal(0.0, 0.3, 5), *chance.normal(0.0, 0.1, (2, 5)), chance.permutation(5)])
+        features[:, 0] += 0.05 * features[:, 3]
+        cases.append(Case("direct", "taught", number % 5, features, features[:, 3] == 4))
+    return cases
+
+
+def test_the_order_is_learned_from_what_tells_answers_apart_and_holds_where_it_was_not_learned() -> None:
+    cases = taught_cases()
+    score, apart, alike, pairs = weights_from(cases)
+    assert score == 1.0
+    assert pairs > 10 * 0.1 * max(abs(apart), abs(alike))
+    gained = left_out(cases, lambda case: case.fold)["taught", "direct"]
+    assert gained.low > 0.3
+
+
+def test_nothing_is_learned_from_cases_that_tell_nothing_apart() -> None:
+    with pytest.raises(ValueError, match="no case"):
+        weights_from([replace(case, right=np.zeros(5, dtype=np.bool_)) for case in taught_cases()])
