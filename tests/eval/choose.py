@@ -60,7 +60,7 @@ GRIDS: Final[Mapping[str, tuple[float, ...]]] = MappingProxyType(
         "not_about": (1.0, 0.8, 0.6, 0.3),
         "key_in_query": (1.0, 0.6, 0.3, 0.15),
         "overlap_penalty": (0.0, 0.15, 0.25, 0.4),
-        "first_apart": (0.0, 1.15, 2.3, 4.6),
+        "first_apart": (0.0, 1.1, 2.2, 4.4),
         "first_alike": (0.0, 0.7, 1.4, 2.8),
         "first_pairs": (0.0, 0.06, 0.13, 0.26),
         FLOOR: (0.27, 0.3, 0.33, 0.36, 0.39),

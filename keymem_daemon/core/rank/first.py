@@ -1,6 +1,6 @@
 """The first five, put in order once more by what was learned from questions whose answers are known; none joins them and none leaves.
 
-``log(score) + 2.3 · apart − 1.4 · alike + 0.13 · pairs``: how much nearer the memory is to the query than to the middle of the candidates, how
+``log(score) + 2.2 · apart − 1.4 · alike + 0.13 · pairs``: how much nearer the memory is to the query than to the middle of the candidates, how
 much it resembles its nearest five among those, and how many pairs of the query's words stand side by side in it, too. What every
 candidate is near to (the one person whom all of it is about, a way of putting things) speaks for none of them; words that stand
 together as they were asked do. `tests/eval/fit.py` learned the three numbers and learns them again; docs/decisions/ranking.md has what they give.
