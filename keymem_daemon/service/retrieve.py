@@ -16,6 +16,7 @@ from keymem_daemon.core.decide.reinforce import READ_STEP, UNRETURNED_STEP, shif
 from keymem_daemon.core.errors import InvalidArgument
 from keymem_daemon.core.model import Link
 from keymem_daemon.core.rank.bridge import Bridge
+from keymem_daemon.core.rank.comparison import comparison_in
 from keymem_daemon.core.rank.first import FIRST
 from keymem_daemon.core.rank.keymatch import top
 from keymem_daemon.core.rank.select import selected
@@ -67,9 +68,10 @@ async def retrieve(
     if found.score_kind == "fused_rank":
         best = selected(found.scores, found.stage.coverage, max(top_k, FIRST), weights)
         as_selected = dict(best)
-        chosen = await with_evidence_for_both(engine, question, found, best, scope)
-        if chosen is best:
+        if comparison_in(question, found.signals.named) is None:
             chosen = await first_in_order(engine, found.signals, found.stage, best, weights, deadline)
+        else:
+            chosen = await with_evidence_for_both(engine, question, found, best, scope)
         # While vectors were awaited a memory may have gone.
         chosen = [(m, value) for m, value in chosen[:top_k] if graph.in_scope(m, scope)]
     else:
