@@ -26,7 +26,7 @@ With `"explain": true` every memory of `/api/retrieve` has a `why`, and `recall`
 | `score` | what the memory was ranked by: `sum` × every factor |
 | `sum` | the amounts together; of a preview this is its `content_relevance` |
 | `contributions[]` | `{signal, value, weight, amount}` with amount = value × weight, × `lowered` where a memory of somebody else than the one who is named is lowered |
-| `factors[]` | `{factor, value}`: `depth`, `freshness`; of a preview `link` (what its `link_weight` makes of it), of a retrieved memory `new_to_the_set` (lower for what repeats those before it); `among_the_first` where the learned order of the first five gave it another place |
+| `factors[]` | `{factor, value}`: `depth`, `freshness`; of a preview `link` (what its `link_weight` makes of it), of a retrieved memory `new_to_the_set` (lower for what repeats those before it); `among_the_first` where another of the first five was put in front of them, and on that one |
 | `path[]` | from the query to the memory, keys and memories in turn: `{key_id, concept}`, the first with how it `match`ed, or `mentioned` where the text only speaks of it, or `{related_to: true}`; `{memory_id, text}` |
 
 | signal | value | more |

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
-from keymem_daemon.core.rank.first import FIRST, Look, in_learned_order, pairs_in, word_pairs
+from keymem_daemon.core.rank.first import FIRST, Look, pairs_in, with_learned_first, word_pairs
 from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.service.deadline import Deadline
 from keymem_daemon.service.engine import Engine
@@ -18,7 +18,7 @@ AMONG: Final = 20
 Chosen = list[tuple[str, float]]
 
 
-async def first_in_order(
+async def learned_first(
     engine: Engine,
     signals: Signals,
     stage: FirstStage,
@@ -26,9 +26,9 @@ async def first_in_order(
     weights: Weights,
     due: Deadline,
 ) -> Chosen:
-    """``chosen`` with its first five in learned order; as it is without vectors or a second candidate."""
+    """``chosen`` with the learned one of its first five in front; as it is without vectors or a second candidate."""
     looks = await first_looks(engine, signals, stage, [m for m, _ in chosen[:FIRST]], due)
-    return in_learned_order(chosen, looks, weights)
+    return with_learned_first(chosen, looks, weights)
 
 
 async def first_looks(

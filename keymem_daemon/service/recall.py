@@ -28,7 +28,7 @@ from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.deadline import Deadline
 from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.explain import explained_preview
-from keymem_daemon.service.first import first_in_order
+from keymem_daemon.service.first import learned_first
 from keymem_daemon.service.gate import gate_case
 from keymem_daemon.service.recent import RecentRecall
 from keymem_daemon.service.retrieve import checked_query, checked_range
@@ -100,7 +100,7 @@ async def recall(
     stage = await first_stage(engine, said, scope, replace(weights, lead_gift=0.0), deadline)
     result["semantic"] = said.semantic
     scored = {m: value * ranking_factor(graph.memories[m], now, engine.settings.half_lives) for m, value in stage.scores.items()}
-    places = await first_in_order(engine, said, stage, [(m, scored[m]) for m in top(scored, FIRST)], weights, deadline)
+    places = await learned_first(engine, said, stage, [(m, scored[m]) for m in top(scored, FIRST)], weights, deadline)
     scored |= dict(places)
     scored = {m: value for m, value in scored.items() if m in graph.memories}  # while vectors were awaited one may have gone
     candidates = _candidates(engine, asked, stage, scored, scope, weights)

@@ -1,6 +1,6 @@
 """Direct retrieval: the memories that answer a query, and those that answer what is left of it. For the hook, scripts, people.
 
-The plan: first stage → bridge (repeated for more hops) → depth and freshness → set selection → the order of the first five. Every memory comes with the hop
+The plan: first stage → bridge (repeated for more hops) → depth and freshness → set selection → the first place. Every memory comes with the hop
 and the path that led to it. What is late is left out, and the answer marked ``partial``. Learning: the top result's matched links gain, links that were explored in vain lose a little.
 """
 
@@ -24,7 +24,7 @@ from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.comparison import with_evidence_for_both
 from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.explain import explained
-from keymem_daemon.service.first import first_in_order
+from keymem_daemon.service.first import learned_first
 from keymem_daemon.service.ranking import ranked, route
 from keymem_daemon.service.signals import Signals
 from keymem_daemon.service.views import memory_view, validity_view
@@ -69,7 +69,7 @@ async def retrieve(
         best = selected(found.scores, found.stage.coverage, max(top_k, FIRST), weights)
         as_selected = dict(best)
         if comparison_in(question, found.signals.named) is None:
-            chosen = await first_in_order(engine, found.signals, found.stage, best, weights, deadline)
+            chosen = await learned_first(engine, found.signals, found.stage, best, weights, deadline)
         else:
             chosen = await with_evidence_for_both(engine, question, found, best, scope)
         # While vectors were awaited a memory may have gone.

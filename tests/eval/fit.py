@@ -1,9 +1,9 @@
-"""Learns the order of the first five (core/rank/first.py) again from the given sets, and says what it gives where it was not learned.
+"""Learns which of the first five comes first (core/rank/first.py) again from the given sets, and says what it gives where it was not learned.
 
     python tests/eval/fit.py [SET.json …] [--json OUT]
 
 Sets as for run.py; give it dev sets only. Each question gives two cases: the first five of direct retrieval (unless it is a comparison) and those
-of recall, both without the learned order. Learned is a pairwise logistic regression with a ridge: of two memories of one case the one that answers comes
+of recall, both without what was learned. Learned is a pairwise logistic regression with a ridge: of two memories of one case the one that answers comes
 first, each question counting the same, `HEAVY` a set twice. The weight of the logarithm of the score is then made 1.
 
 Printed are the weights learned on all cases, then hit@1 in what was left out: a space at a time of sets with five or more (LoCoMo's
@@ -150,7 +150,7 @@ def weights_from(cases: Sequence[Case]) -> Values:
 
 
 def left_out(cases: Sequence[Case], group: Callable[[Case], object]) -> dict[tuple[str, Kind], Difference]:
-    """hit@1 with weights learned without the group that a case is of, less that without the learned order, by set and kind."""
+    """hit@1 with weights learned without the group that a case is of, less that without what was learned, by set and kind."""
     weights = {
         key: weights_from([case for case in cases if group(case) != key]) for key in {group(case) for case in cases}
     }

@@ -24,7 +24,7 @@ ABLATIONS: Final = MappingProxyType(
         "without dense candidates": replace(_FULL, compared_whole=0),
         "without vocabulary expansion": replace(_FULL, expansion=0.0),
         "without set selection": replace(_FULL, overlap_penalty=0.0),
-        "without the learned order": replace(_FULL, first_apart=0.0, first_alike=0.0, first_pairs=0.0),
+        "without the learned first place": replace(_FULL, first_apart=0.0, first_alike=0.0, first_pairs=0.0),
         "without keys in the first stage": replace(_FULL, keys=0.0),
         "without neighbours": replace(_FULL, neighbour=0.0, lead_gift=0.0),
         "without the leader's gifts": replace(_FULL, lead_gift=0.0),

@@ -1,4 +1,4 @@
-"""The learned order of the first five: what it looks at, what it may change, and what it must leave alone."""
+"""The learned first place: what is looked at, what may change, and what must be left alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from open_engines import caller, play, saved
 
-from keymem_daemon.core.rank.first import FIRST, Look, in_learned_order, pairs_in, word_pairs
+from keymem_daemon.core.rank.first import Look, pairs_in, with_learned_first, word_pairs
 from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.retrieve import retrieve
@@ -36,29 +36,29 @@ def test_only_whole_words_side_by_side_count_and_each_pair_once() -> None:
     assert pairs_in(pairs, "a notebook club, then a book club") == 2
 
 
-def test_the_first_five_change_places_and_the_scores_stay_where_they_were() -> None:
+def test_one_of_the_first_five_comes_to_the_front_the_others_keep_their_order_and_the_scores_their_places() -> None:
     looks = {m: PLAIN for m, _ in CHOSEN} | {"c": Look(0.5, 0.0, 2)}
-    ordered = in_learned_order(CHOSEN, looks, WEIGHTS)
+    ordered = with_learned_first(CHOSEN, looks, WEIGHTS)
     assert [m for m, _ in ordered] == ["c", "a", "b", "d", "e", "f"]
     assert [score for _, score in ordered] == [score for _, score in CHOSEN]
 
 
 def test_none_joins_the_first_five_and_none_leaves() -> None:
     looks = {m: PLAIN for m, _ in CHOSEN} | {"a": Look(-9.0, 9.0, 0), "f": Look(9.0, 0.0, 9)}
-    assert [m for m, _ in in_learned_order(CHOSEN, looks, WEIGHTS)] == ["b", "c", "d", "e", "a", "f"]
+    assert [m for m, _ in with_learned_first(CHOSEN, looks, WEIGHTS)] == ["b", "a", "c", "d", "e", "f"]
 
 
 def test_what_is_like_all_the_others_comes_later_and_what_is_apart_earlier() -> None:
     two = [("a", 0.5), ("b", 0.5)]
-    assert in_learned_order(two, {"a": Look(0.0, 0.5, 0), "b": PLAIN}, WEIGHTS)[0][0] == "b"
-    assert in_learned_order(two, {"a": PLAIN, "b": Look(0.1, 0.0, 0)}, WEIGHTS)[0][0] == "b"
+    assert with_learned_first(two, {"a": Look(0.0, 0.5, 0), "b": PLAIN}, WEIGHTS)[0][0] == "b"
+    assert with_learned_first(two, {"a": PLAIN, "b": Look(0.1, 0.0, 0)}, WEIGHTS)[0][0] == "b"
 
 
 def test_without_a_look_at_each_of_them_the_order_stays() -> None:
     looks = {m: Look(float(place), 0.0, 0) for place, (m, _) in enumerate(CHOSEN)}
     del looks["d"]
-    assert in_learned_order(CHOSEN, looks, WEIGHTS) == CHOSEN
-    assert in_learned_order([], {}, WEIGHTS) == []
+    assert with_learned_first(CHOSEN, looks, WEIGHTS) == CHOSEN
+    assert with_learned_first([], {}, WEIGHTS) == []
 
 
 async def a_store(engine: Engine) -> list[str]:
@@ -87,17 +87,19 @@ def test_however_few_are_wanted_the_order_is_the_same() -> None:
     play(scene)
 
 
-def test_retrieval_shows_the_learned_order_and_says_so() -> None:
+def test_retrieval_shows_the_learned_first_place_and_says_so() -> None:
     async def scene(engine: Engine) -> None:
         ids = await a_store(engine)
         learned = engine.weights
         engine.weights = replace(learned, first_apart=0.0, first_alike=0.0, first_pairs=0.0)
-        before = (await retrieve(engine, caller(), "harbour lantern", learn=False))["memories"]
+        before = (await retrieve(engine, caller(), "a harbour lantern", learn=False))["memories"]
         engine.weights = replace(engine.weights, first_pairs=9.0)
-        after = (await retrieve(engine, caller(), "harbour lantern", explain=True, learn=False))["memories"]
+        after = (await retrieve(engine, caller(), "a harbour lantern", explain=True, learn=False))["memories"]
         together = {ids[0], ids[2]}
-        assert {m["id"] for m in after[:2]} == together != {m["id"] for m in before[:2]}
-        assert {m["id"] for m in after[:FIRST]} == {m["id"] for m in before[:FIRST]}
+        first = after[0]["id"]
+        assert first in together
+        assert before[0]["id"] not in together
+        assert [m["id"] for m in after[1:]] == [m["id"] for m in before if m["id"] != first]
         assert [m["score"] for m in after] == [m["score"] for m in before]
         moved = [b["id"] != a["id"] for a, b in zip(after, before, strict=True)]
         assert [any(f["factor"] == "among_the_first" for f in m["why"]["factors"]) for m in after] == moved
