@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from keymem_daemon.core.model import Scope
-from keymem_daemon.core.questions import asks
+from keymem_daemon.core.questions import asks, names_something
 from keymem_daemon.core.rank.gate import Candidate, Case, Grounds, named_enough
 from keymem_daemon.core.rank.keymatch import top
 from keymem_daemon.core.rank.weights import Weights
@@ -32,7 +32,7 @@ def gate_case(
     else:
         tokenizer = engine.catalog.tokenizer
         naming = {token.term for match in asked.named.values() for token in tokenizer.query_terms(match.surface)}
-        tells = not listed and not asks(asked.text) and not asks(said.text)
+        tells = not listed and not names_something(asked.text) and not asks(asked.text) and not asks(said.text)
         stranger = _names_a_stranger(engine, asked, grounds, scope, reach)
         named = named_enough(graph, asked.named, grounds.named(naming), stranger=stranger and not listed, tells=tells)
     if named and not whole:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keymem_daemon.core.questions import asks
+from keymem_daemon.core.questions import asks, names_something
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,54 @@ def test_orders_and_statements_ask_nothing_whatever_they_speak_of(text: str) -> 
 @given(st.text())
 def test_any_text_with_a_question_mark_asks(text: str) -> None:
     assert asks(f"{text}?")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dates of our ferry passage in June",
+        "yearly fee and its deadline",
+        "page limit per chapter for the yearbook",
+        "the port of the test database",
+        "cost of a second no-show",
+        "the keeper's birthday and address",
+        "여객선 요금과 출발 시기",
+        "Vercel 배포 방법",
+    ],
+)
+def test_a_phrase_of_nouns_only_names_what_is_sought(text: str) -> None:
+    assert names_something(text)
+    assert not asks(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "ferry",
+        "ferry passage June",  # a list of words, which has a rule of its own
+        "Put the labels into English",
+        "Write docstrings for every method",
+        "Rework the loop around the call",
+        "The build fails with an error on Windows",
+        "We pay the fee in June",
+        "Paid the fee for the yearbook",
+        "Moved page two to the front",
+        "Doing page two of the yearbook",
+        "Fee for the yearbook is paid",
+        "Fee for the yearbook paid.",
+        "Which fee of the two?",
+        "a page about a boat that never sank",
+        "don't pay the fee of June",
+        "요금과 날짜를 바꿔 줘",
+        "날짜를 6월로 바꿔",
+        "fee of one and of two and of three and of four and of five and of six",
+    ],
+)
+def test_what_says_orders_or_asks_something_names_more_than_a_thing(text: str) -> None:
+    assert not names_something(text)
+
+
+@given(st.text())
+def test_any_text_can_be_judged(text: str) -> None:
+    assert names_something(text) in {True, False}
