@@ -1,6 +1,6 @@
 """inject: what the prompt hook adds to a turn. At most a few memories that clearly answer the prompt, or nothing.
 
-Passive in every sense: no count, no weight, no learning, no log of the prompt. What was shown in a session is not shown again
+The ranking chooses, among those whose relevance is above the floor. Passive in every sense: no count, no weight, no learning, no log of the prompt. What was shown in a session is not shown again
 until twenty prompts later, or until it was confirmed or corrected. When its budget runs out it answers with what it can vouch for by
 then: without sentences to judge by that is nothing, rather than a guess.
 """
@@ -16,6 +16,7 @@ from keymem_daemon.core.rank.keymatch import top
 from keymem_daemon.service.caller import Caller
 from keymem_daemon.service.deadline import Deadline
 from keymem_daemon.service.engine import Engine
+from keymem_daemon.service.first import learned_first
 from keymem_daemon.service.ranking import ranked, route
 from keymem_daemon.service.retrieve import checked_range
 from keymem_daemon.service.signals import query_grounds, sentence_cosines
@@ -78,13 +79,12 @@ async def _found(engine: Engine, prompt: str, session_id: str | None, scope: Sco
     grounds = query_grounds(engine, replace(found.signals, near={}), scope)
     grounds.load(pool)
     relevance = {m: grounds.evidence(m, cosines.get(m, 0.0), weights) for m in pool if engine.graph.in_scope(m, scope)}
+    ranking = await learned_first(engine, found.signals, found.stage, [(m, found.scores[m]) for m in pool], weights, deadline)
+    vouched = [m for m, _ in ranking if relevance.get(m, 0.0) >= engine.profile.hook_floor and engine.graph.in_scope(m, scope)]
+    new = [m for m in vouched if engine.shown.is_new(session_id, engine.graph.memories[m])]
     memories: list[Result] = []
-    for memory_id in top(relevance, CANDIDATES):
+    for memory_id in sorted(new[:top_k], key=lambda m: -relevance[m]):
         memory = engine.graph.memories[memory_id]
-        if relevance[memory_id] < engine.profile.hook_floor or len(memories) == top_k:
-            break
-        if not engine.shown.is_new(session_id, memory):
-            continue
         engine.shown.note(session_id, memory)
         memories.append(
             {

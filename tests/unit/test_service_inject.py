@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from fixed_time import FixedClock
 from open_engines import caller, everything, opened, play, saved
 
 from keymem_daemon.core.errors import InvalidArgument
+from keymem_daemon.core.rank.weights import Weights
 from keymem_daemon.embed.builtin import BuiltinEncoder
 from keymem_daemon.service.confirm import confirm_memory
 from keymem_daemon.service.engine import Engine
 from keymem_daemon.service.inject import inject
 
 FACT = "The backup of the photo archive runs every Sunday night on the old laptop."
+WEIGHTS = Weights()
 QUESTION = "When does the backup of the photo archive run?"
 
 
@@ -51,6 +55,31 @@ def test_a_session_sees_a_memory_again_after_twenty_prompts_or_when_it_was_confi
         assert (await inject(engine, caller(), QUESTION, "s"))["memories"]
 
     play(scene, encoder=BuiltinEncoder(), clock=clock)
+
+
+def test_the_ranking_chooses_among_what_is_relevant_enough_and_the_most_relevant_comes_first() -> None:
+    async def scene(engine: Engine) -> None:
+        for number, line in enumerate(
+            ("A lantern stands in the harbour.", "The harbour has a lantern and a bell.", "The red harbour lantern burns oil at night.", "Otters.")
+        ):
+            await saved(engine, line, "harbour", f"note {number}")
+        engine.profile = replace(engine.profile, hook_floor=0.01)
+
+        async def shown(top_k: int, pairs: float) -> list[dict[str, Any]]:
+            engine.weights = replace(WEIGHTS, first_apart=0.0, first_alike=0.0, first_pairs=pairs)
+            memories: list[dict[str, Any]] = (await inject(engine, caller(), "a harbour lantern", None, top_k=top_k))["memories"]
+            return memories
+
+        (ranked_first,), (learned_first,) = await shown(1, 0.0), await shown(1, 9.0)
+        assert learned_first["content"].startswith("The red harbour lantern")
+        assert ranked_first["id"] != learned_first["id"]
+        all_of_them = [memory["relevance"] for memory in await shown(3, 9.0)]
+        assert len(all_of_them) == 3
+        assert all_of_them == sorted(all_of_them, reverse=True)
+        engine.profile = replace(engine.profile, hook_floor=0.99)
+        assert await shown(3, 9.0) == []
+
+    play(scene)
 
 
 @pytest.mark.parametrize("prompt", ["Refactor this function to use async await", "git rebase or merge?", "   ", "\N{GRINNING FACE} 한글 \N{ROCKET}"])
