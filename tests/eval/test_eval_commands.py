@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 from benchmark_page import PAGE, replace_part, table
-from choose import BOUNDS, GRIDS, REFERENCE, SIMPLE, SPACES_TO_LEAVE_OUT, Choice, as_table, chosen, unaccounted
+from choose import BOUNDS, GRIDS, LEARNED, REFERENCE, SIMPLE, SPACES_TO_LEAVE_OUT, Choice, as_table, chosen, unaccounted
 from fit import Case, left_out, weights_from
 from judged import FLOOR, MEASURED, Kind, Setting, kind_of, loaded_sets
 from learning import EVERYTHING, REPEATED, SHORT, UNTOUCHED, UNTOUCHED_R5, UNTOUCHED_SHORT, Outcome, simulated, zipf
@@ -71,9 +71,10 @@ def test_every_numeric_weight_is_halved_and_doubled_alone() -> None:
         assert [name for name in names if change.setting.value(name) != shipped.value(name)] == [change.weight]
 
 
-def test_every_weight_is_either_chosen_from_a_grid_with_its_shipped_value_in_it_or_named_as_a_bound() -> None:
+def test_every_weight_is_either_chosen_from_a_grid_with_its_shipped_value_in_it_or_learned_or_named_as_a_bound() -> None:
     assert unaccounted() == set()
     assert not set(GRIDS) & BOUNDS
+    assert not LEARNED & {*GRIDS, *BOUNDS}
     assert all(Setting().value(name) in grid for name, grid in GRIDS.items())
     assert all(SIMPLE[name] in GRIDS[name] for name in SIMPLE)
     assert set(REFERENCE) <= set(GRIDS)
