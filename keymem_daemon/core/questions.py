@@ -42,7 +42,8 @@ _ORDERS: Final = frozenset(
     " list load look make measure merge migrate mock move open optimise optimize parse pass pin point print profile publish pull push put raise read"
     " rebase redo reduce refactor release remind remove rename reopen replace report reproduce rerun reset restart restore return reverse revert review rewrite"
     " roll run save scan search send set ship show simplify skip sort split squash start stop store submit summarise summarize swap switch take tell"
-    " test throw tidy trace translate trim try turn undo uninstall update upgrade upload use validate verify wait wrap write".split(),
+    " test throw tidy trace translate trim try turn undo uninstall update upgrade upload use validate verify wait wrap write"
+    " bind decrypt encrypt grant inject kill lint mount patch ping query rewire revoke rework rotate seed squeeze sudo unify wire".split(),
 )
 _OWNERS: Final = ("'s", "’s")
 _PHRASE_WORDS: Final = 12
@@ -51,6 +52,8 @@ _VERB_VOWELS: Final = frozenset("ㅏㅐㅓㅔㅕㅖㅘㅙㅝㅞ")
 _VOWELS: Final = "ㅏㅐㅑㅒㅓㅔㅕㅖㅗㅘㅙㅚㅛㅜㅝㅞㅟㅠㅡㅢㅣ"
 _VERB_ENDS: Final = frozenset("요죠니지군오려함음됨임줄")
 _SYLLABLES: Final = 0xAC00
+# Nouns of doing: with one of them at the end a phrase is as well an order.
+_KOREAN_DOING: Final = re.compile("(?:시작|작성|정리|삭제|수정|추가|변경|배포|실행|테스트|확인|검토|구현|제거|분리|적용|설치|업데이트|리팩터링|리팩토링|개선|생성|교체|복구|점검)$")
 _HANGUL: Final = re.compile("[가-힣]")
 _UNSPACED: Final = re.compile("[何誰谁哪吗嗎]|どこ|いつ|なぜ|どう|どの|どれ|いくら|いくつ|什么|什麼|怎么|怎麼|为什|為什|多少")
 
@@ -65,16 +68,15 @@ def asks(text: str) -> bool:
         return True
     if any(map(_KOREAN_TELL.fullmatch, words)) and not any(map(_INDIRECT.search, words)):
         return True
-    return any(
-        _KOREAN.fullmatch(word) and not any(_INDIRECT.search(later) for later in words[place + 1 :]) for place, word in enumerate(words)
-    )
+    indirect = max((place for place, word in enumerate(words) if _INDIRECT.search(word)), default=-1)
+    return any(_KOREAN.fullmatch(word) for word in words[max(indirect, 0) :])
 
 
 def names_something(text: str) -> bool:
     """Whether ``text`` is a phrase that only names what is sought ("dates of our hut reservation"): nothing is said, asked or ordered.
 
     In English its articles stand in front or behind a connecting word, since one that follows a noun follows a verb ("fix the build");
-    it does not begin with a verb that orders or has been done, nor with an article unless "of" or "'s" follows. In Korean it does not end in a verb.
+    it does not begin with a verb that orders or has been done, nor with an article unless "of" or "'s" follows. In Korean it does not end in a verb, nor in a noun of doing.
     """
     if text.rstrip().endswith((".", "!", "…")) or _MARKS.search(text):
         return False
@@ -86,7 +88,7 @@ def names_something(text: str) -> bool:
     if any("'" in word or "’" in word for word in words if not word.endswith(_OWNERS)):
         return False
     if _HANGUL.search(words[-1]):
-        return not _ends_like_a_korean_verb(words[-1])
+        return not _ends_like_a_korean_verb(words[-1]) and _KOREAN_DOING.search(words[-1]) is None
     if words[0] in _DETERMINERS and "of" not in words[2:4] and not any(word.endswith(_OWNERS) for word in words[1:3]):
         return False
     articles = [place for place, word in enumerate(words) if word in _DETERMINERS and place]

@@ -59,6 +59,11 @@ def test_orders_and_statements_ask_nothing_whatever_they_speak_of(text: str) -> 
     assert not asks(text)
 
 
+def test_a_long_text_in_korean_is_judged_in_one_pass() -> None:
+    assert not asks("뭐 " * 30_000 + "지")
+    assert asks("지 " * 30_000 + "뭐")
+
+
 @given(st.text())
 def test_any_text_with_a_question_mark_asks(text: str) -> None:
     assert asks(f"{text}?")
@@ -102,6 +107,8 @@ def test_a_phrase_of_nouns_only_names_what_is_sought(text: str) -> None:
         "a page about a boat that never sank",
         "don't pay the fee of June",
         "요금과 날짜를 바꿔 줘",
+        "앱 배포 시작",
+        "rotate keys in vault",
         "날짜를 6월로 바꿔",
         "fee of one and of two and of three and of four and of five and of six",
     ],
