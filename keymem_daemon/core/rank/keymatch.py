@@ -34,7 +34,8 @@ class LiteralMatch:
 def literal_matches(graph: Graph, lexicon: Lexicon, text: str, scope: Scope = None) -> dict[str, LiteralMatch]:
     """The keys named by ``text`` (its first 2,000 characters), by key id; each with its best match.
 
-    All words of a key name it, whoever said them; ``concept`` is the word that the scope's memories have for it.
+    All words of a key name it, whoever said them; ``concept`` is the word that the scope's memories have for it. A longer match takes from a
+    shorter one inside it only as a key of the scope: what is stored elsewhere changes nothing here.
     """
     folded = fold(text)[:LITERAL_CHARS]
     found: list[tuple[int, int, str, bool]] = []
@@ -49,9 +50,10 @@ def literal_matches(graph: Graph, lexicon: Lexicon, text: str, scope: Scope = No
         for group in merge_groups(surface, lexicon):
             concepts = [k for k in graph.keys_in_group(group) if graph.keys[k].key_type == "concept"]
             found.extend((start, end, k, False) for k in concepts)
+    spans = [(start, end) for start, end, key_id, _ in found if graph.memory_count(key_id, scope)]
     matches: dict[str, LiteralMatch] = {}
     for start, end, key_id, is_concept in found:
-        inside = any(s <= start and end <= e and (e - s) > (end - start) for s, e, _, _ in found)
+        inside = any(s <= start and end <= e and (e - s) > (end - start) for s, e in spans)
         match = LiteralMatch(key_id, "concept" if is_concept else "alias", INSIDE_LONGER if inside else 1.0, folded[start:end])
         before = matches.get(key_id)
         if before is None or before.weight < match.weight:
