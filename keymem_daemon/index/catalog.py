@@ -216,6 +216,10 @@ class Catalog:
         words = (word for link in self._graph.links_of(memory_id) for word in self._graph.words_of(link))
         return "\n".join((memory.content, *words))
 
+    def knows(self, memory_id: str) -> bool:
+        """Whether the memory is there, superseded or not."""
+        return self._graph.memory(memory_id) is not None
+
     def sentences_of(self, memory_id: str) -> list[str]:
         """The memory's sentences as they are embedded: each prefixed by the key that it is about; none of a memory that is gone."""
         memory = self._graph.memory(memory_id)

@@ -34,6 +34,7 @@ class SentenceVectors:
 
     async def load(self, memory_ids: Sequence[str], *, background: bool = False) -> None:
         """See to it that `cosines` will know these memories; embeds what was never embedded."""
+        self.touch(memory_ids)
         unknown = [memory_id for memory_id in dict.fromkeys(memory_ids) if memory_id not in self._kept]
         texts: dict[str, list[str]] = {}
         for memory_id in unknown:
@@ -49,8 +50,15 @@ class SentenceVectors:
         start = 0
         for memory_id in missing:
             stop = start + len(texts[memory_id])
-            self._keep(memory_id, vectors[start:stop])
+            if self._catalog.knows(memory_id):  # it may have been forgotten meanwhile
+                self._keep(memory_id, vectors[start:stop])
             start = stop
+
+    def touch(self, memory_ids: Iterable[str]) -> None:
+        """Count these memories among the latest: none of them gives way to another one of them."""
+        for memory_id in memory_ids:
+            if memory_id in self._kept:
+                self._kept.move_to_end(memory_id)
 
     def lacks(self, memory_ids: Sequence[str]) -> bool:
         """Whether `load` would have anything to do."""
@@ -61,9 +69,8 @@ class SentenceVectors:
         known = [memory_id for memory_id in memory_ids if memory_id in self._kept]
         if not known:
             return {}
+        self.touch(known)
         matrices = [self._kept[memory_id] for memory_id in known]
-        for memory_id in known:
-            self._kept.move_to_end(memory_id)
         rows = np.concatenate(matrices).astype(np.float32) @ query
         starts = np.cumsum([0, *(len(matrix) for matrix in matrices[:-1])])
         best = np.maximum.reduceat(rows, starts)
