@@ -122,6 +122,11 @@ class Graph:
         """The memory of that id, active or not."""
         return self._memories.get(memory_id)
 
+    def is_name(self, key_id: str) -> bool:
+        """Whether the key is that of a person, a place or the like; a key that is gone is none."""
+        key = self._keys.get(key_id)
+        return key is not None and key.key_type == "name"
+
     def key(self, key_id: str) -> Key | None:
         """The key of that id."""
         return self._keys.get(key_id)
@@ -188,9 +193,11 @@ class Graph:
     def surfaces_in(self, key_id: str, scope: Scope) -> tuple[str, ...]:
         """The key in the words of the scope's active memories, the concept first where they say it; none where none has the key.
 
-        What others call it is not theirs to know. A scope of everything knows every word.
+        What others call it is not theirs to know. A scope of everything knows every word. A key that is gone has none.
         """
-        key = self._keys[key_id]
+        key = self._keys.get(key_id)
+        if key is None:
+            return ()
         if scope is None:
             return key.surfaces
         counts = self._counts.get(key_id, {})

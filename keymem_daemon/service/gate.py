@@ -57,7 +57,7 @@ def _names_a_stranger(engine: Engine, signals: Signals, grounds: Grounds, scope:
     names = [
         match.surface
         for key_id, match in signals.elsewhere.items()
-        if match.weight == 1.0 and graph.keys[key_id].key_type == "name" and graph.memory_count(key_id, reach)
+        if match.weight == 1.0 and graph.is_name(key_id) and graph.memory_count(key_id, reach)
     ]
     terms = [[token.term for token in catalog.tokenizer.query_terms(name)] for name in names]
     return any(own and not any(found.df for found in catalog.lexical.term_statistics(own, scope).values()) for own in terms)

@@ -327,7 +327,7 @@ def _note_recall(engine: Engine, caller: Caller, question: str, asked: Signals, 
     learned = frozenset(
         key_id
         for key_id, match in asked.named.items()
-        if any(fold(alias.alias) == match.surface for alias in graph.keys[key_id].learned)
+        if (key := graph.key(key_id)) is not None and any(fold(alias.alias) == match.surface for alias in key.learned)
     )
     if weak or learned:
         engine.recent.note(RecentRecall(now, caller.actor.session, fold(question), weak, learned))

@@ -227,6 +227,7 @@ def _unmatched(engine: Engine, matched: Collection[str], scope: Scope, weights: 
 
 async def sentence_cosines(engine: Engine, memory_ids: Sequence[str], direction: Matrix, due: Deadline) -> dict[str, float]:
     """Sentence cosines of these memories, the first ones first: of those that can be had in time."""
+    engine.sentences.touch(memory_ids)
     for start in range(0, len(memory_ids), MEMORIES_A_LOAD):
         part = [m for m in memory_ids[start : start + MEMORIES_A_LOAD] if m in engine.graph.memories]
         if engine.sentences.lacks(part):
@@ -255,7 +256,7 @@ def query_grounds(engine: Engine, signals: Signals, scope: Scope) -> Grounds:
     unknown = {surface for token in signals.tokens if not statistics[token.term].df and (surface := fold(token.surface)) not in naming}
     graph, written = engine.graph, written_names(signals.text)
     names = {token.term for token in signals.tokens if fold(token.surface) in written}
-    theirs = [key_id for key_id, match in signals.named.items() if match.weight == 1.0 and graph.keys[key_id].key_type == "name"]
+    theirs = [key_id for key_id, match in signals.named.items() if match.weight == 1.0 and graph.is_name(key_id)]
 
     def hangs(memory_id: str) -> bool:
         return any(graph.link(key_id, memory_id) is not None for key_id in theirs)

@@ -34,6 +34,7 @@ def test_only_whole_words_side_by_side_count_and_each_pair_once() -> None:
     assert pairs_in(pairs, "Mira runs a Book Club; the book club meets here.") == 2
     assert pairs_in(pairs, "Notebook clubs") == pairs_in(pairs, "book the club") == 0
     assert pairs_in(pairs, "a notebook club, then a book club") == 2
+    assert pairs_in(pairs, "a book\n  club") == 2
 
 
 def test_one_of_the_first_five_comes_to_the_front_the_others_keep_their_order_and_the_scores_their_places() -> None:
@@ -77,11 +78,12 @@ async def a_store(engine: Engine) -> list[str]:
 def test_however_few_are_wanted_the_order_is_the_same() -> None:
     async def scene(engine: Engine) -> None:
         await a_store(engine)
+        engine.weights = replace(engine.weights, first_pairs=9.0)  # not the one that it is without
         whole = [
-            m["id"] for m in (await retrieve(engine, caller(), "harbour lantern", top_k=7, learn=False))["memories"]
+            m["id"] for m in (await retrieve(engine, caller(), "a harbour lantern", top_k=7, learn=False))["memories"]
         ]
         for count in range(1, 7):
-            found = await retrieve(engine, caller(), "harbour lantern", top_k=count, learn=False)
+            found = await retrieve(engine, caller(), "a harbour lantern", top_k=count, learn=False)
             assert [m["id"] for m in found["memories"]] == whole[:count]
 
     play(scene)

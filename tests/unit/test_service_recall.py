@@ -12,13 +12,16 @@ from hashing_words import HashingWords
 from open_engines import caller, everything, key_id, play, saved
 
 from keymem_daemon.core.errors import InvalidArgument, NotFound, Superseded
+from keymem_daemon.core.rank.keymatch import literal_matches
 from keymem_daemon.embed.builtin import BuiltinEncoder
 from keymem_daemon.service.correct import correct
 from keymem_daemon.service.engine import Engine
+from keymem_daemon.service.forget import forget
+from keymem_daemon.service.gate import gate_case
 from keymem_daemon.service.navigate import browse_keys, read_key, read_memory
 from keymem_daemon.service.recall import recall
 from keymem_daemon.service.requests import CorrectionRequest
-from keymem_daemon.service.signals import query_grounds, read_query
+from keymem_daemon.service.signals import first_stage, query_grounds, read_query
 
 KEY_FIELDS = {
     "key_id", "concept", "aliases", "key_type", "score", "score_kind", "match_type", "memory_count", "is_hub", "specificity", "cluster_size",
@@ -141,6 +144,41 @@ def test_what_is_known_of_one_person_does_not_answer_for_a_stranger_beside_unles
         assert (await recall(engine, caller(), "Does Mira share a flat?", namespace="studio"))["status"] == "found"
         assert (await recall(engine, caller(), "Does Mira share a flat with Quentin?", namespace="studio"))["status"] == "no_match"
         assert (await recall(engine, caller(), "Mira Quentin flat", namespace="studio"))["status"] == "found"
+
+    play(scene)
+
+
+def test_what_is_named_may_be_forgotten_while_it_is_asked_for() -> None:
+    async def scene(engine: Engine) -> None:
+        question = "Does Zora sail to Heron Island?"
+        kept = await saved(engine, "The ferry to Heron Island sails at dawn", "ferry")
+        gone = await saved(engine, "Zora sails", "Zora", key_types={"Zora": "name"})
+        weights, deadline = engine.weights, engine.no_deadline()
+        signals = await read_query(engine, question, None, weights)
+        assert signals.named
+        await forget(engine, caller(), gone)
+        assert not any(key_id in engine.graph.keys for key_id in signals.named)
+        stage = await first_stage(engine, signals, None, weights, deadline)
+        assert set(stage.scores) == {kept}
+        assert not gate_case(engine, signals, signals, stage, None, None, weights).named
+        assert engine.graph.surfaces_in(next(iter(signals.named)), None) == ()
+
+    play(scene)
+
+
+def test_a_longer_key_of_another_namespace_takes_nothing_from_a_shorter_one_inside_it() -> None:
+    async def scene(engine: Engine) -> None:
+        await saved(engine, "Mira works from home", "Mira", namespace="studio", key_types={"Mira": "name"})
+        scope = frozenset({"studio"})
+
+        def weights(scope: frozenset[str] | None) -> list[float]:
+            return sorted(match.weight for match in literal_matches(engine.graph, engine.lexicon, "Where is Mira Lake?", scope).values())
+
+        assert weights(scope) == [1.0]
+        await saved(engine, "Mira Lake is frozen", "Mira Lake", namespace="travel")
+        named = {engine.graph.name_in(k, None): m.weight for k, m in literal_matches(engine.graph, engine.lexicon, "Where is Mira Lake?", scope).items()}
+        assert named["Mira"] == 1.0
+        assert weights(None) == [0.5, 1.0]
 
     play(scene)
 

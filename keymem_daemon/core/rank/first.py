@@ -46,7 +46,8 @@ def word_pairs(text: str) -> list[str]:
 
 def pairs_in(pairs: Sequence[str], text: str) -> int:
     """How many of the ``pairs`` stand in the first 2,000 characters of ``text``, as whole words."""
-    folded = text[:LITERAL_CHARS].casefold()  # stored texts are composed already, and a whole fold costs ten times that
+    # Stored texts are composed already, and a whole fold costs ten times that.
+    folded = " ".join(text[:LITERAL_CHARS].casefold().split())
     return sum(_stands_in(pair, folded) for pair in pairs)
 
 
@@ -65,9 +66,7 @@ def with_learned_first(
 ) -> list[tuple[str, float]]:
     """``chosen`` (memories with scores, best first) led by what is worth most of the first five; as it is where one was not looked at."""
     head = [(m, score) for m, score in chosen[:FIRST] if score > 0.0]
-    if any(m not in looks for m, _ in head):
-        return list(chosen)
-    if not head:
+    if not head or any(m not in looks for m, _ in head):
         return list(chosen)
     first = max(head, key=lambda entry: math.log(entry[1]) + looks[entry[0]].worth(weights))[0]
     order = [first, *(m for m, _ in head if m != first)]

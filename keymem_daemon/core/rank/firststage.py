@@ -59,7 +59,7 @@ def of_named(graph: Graph, mentions: Mentions, scores: Mapping[str, float], name
 
     ``named`` are keys matched as wholes. What a memory is about is its first key; where no candidate is about the named, mention is enough.
     """
-    names = [key_id for key_id in named if graph.keys[key_id].key_type == "name"]
+    names = [key_id for key_id in named if graph.is_name(key_id)]
     if not names:
         return dict(scores)
     links = {m: [link for key_id in names if (link := graph.link(key_id, m)) is not None] for m in scores}

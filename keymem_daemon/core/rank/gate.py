@@ -156,11 +156,12 @@ def floor_for(base: float, memories: int, weights: Weights) -> float:
 
 def named_enough(graph: Graph, named: Collection[str], share: float, *, stranger: bool = False, tells: bool = False) -> bool:
     """Whether the keys that the query names are what it asks about; ``share`` is what the words that name them carry of it."""
-    if stranger:
+    there = [key_id for key_id in named if key_id in graph.keys]  # one may have been forgotten since it was read
+    if stranger or not there:
         return False
-    if any(graph.keys[key_id].key_type == "name" for key_id in named):
+    if any(map(graph.is_name, there)):
         return True
-    return bool(named) and share >= NAMED_SHARE and not tells
+    return share >= NAMED_SHARE and not tells
 
 
 def written_names(text: str) -> set[str]:
