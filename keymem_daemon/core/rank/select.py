@@ -7,10 +7,14 @@ not chosen follows by its score so lowered, so that the scores of the whole list
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from keymem_daemon.core.rank.firststage import Coverage
 from keymem_daemon.core.rank.keymatch import top
 from keymem_daemon.core.rank.weights import Weights
+
+LONGEST: Final = 100
+"""Up to this limit a shorter list is the beginning of a longer one: what follows is lowered among as many."""
 
 
 def selected(scores: Mapping[str, float], coverage: Coverage, limit: int, weights: Weights) -> list[tuple[str, float]]:
@@ -27,7 +31,7 @@ def selected(scores: Mapping[str, float], coverage: Coverage, limit: int, weight
         pool.remove(best)
     if len(chosen) < limit:
         taken = {memory_id for memory_id, _ in chosen}
-        rest = [m for m in top(scores, limit + weights.selected) if m not in taken]
+        rest = [m for m in top(scores, max(limit, LONGEST) + weights.selected) if m not in taken]
         coverage.load(rest)
         lowered = {m: scores[m] * (1 - weights.overlap_penalty * coverage.overlap(m, covered)) for m in rest}
         chosen.extend((m, lowered[m]) for m in top(lowered, limit - len(chosen)))
