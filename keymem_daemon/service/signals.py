@@ -261,4 +261,4 @@ def query_grounds(engine: Engine, signals: Signals, scope: Scope) -> Grounds:
     def hangs(memory_id: str) -> bool:
         return any(graph.link(key_id, memory_id) is not None for key_id in theirs)
 
-    return Grounds(idf, signals.near, not unknown.isdisjoint(written), lexical_index.matches, names=names, hangs=hangs)
+    return Grounds(idf, signals.near, not unknown.isdisjoint(written), lexical_index.matches, names, hangs)

@@ -18,7 +18,7 @@ WEIGHTS = Weights()
 
 def grounds(idf: Mapping[str, float], documents: Mapping[str, set[str]], *, stranger: bool = False, **near: Mapping[str, float]) -> Grounds:
     """Over documents with these terms, all loaded."""
-    result = Grounds(idf, near, stranger, lambda ids, terms: [documents[i] & set(terms) for i in ids])
+    result = Grounds(idf, near, stranger, lambda ids, terms: [documents[i] & set(terms) for i in ids], (), lambda _: False)
     result.load(documents)
     return result
 
@@ -59,7 +59,7 @@ def test_a_memory_that_names_nobody_of_those_who_are_named_costs_itself_the_evid
 
         near = {"mira": {"미라": 0.9}}
         idf = dict.fromkeys(("mira", "tobin", "flat"), 1.0)
-        result = Grounds(idf, near, stranger, matches, names={"mira", "tobin"}, hangs=lambda memory_id: memory_id == "linked")
+        result = Grounds(idf, near, stranger, matches, {"mira", "tobin"}, lambda memory_id: memory_id == "linked")
         result.load(documents)
         return result
 

@@ -457,7 +457,11 @@ def test_a_writer_that_is_ended_from_outside_leaves_nobody_waiting() -> None:
 
 
 def test_the_store_in_memory_needs_no_gate() -> None:
-    play(lambda engine: saved(engine, "A fact", "fact"), store=MemoryStore())
+    async def scene(engine: Engine) -> None:
+        memory_id = await saved(engine, "A fact", "fact")
+        assert engine.graph.memories[memory_id].content == "A fact"
+
+    play(scene, store=MemoryStore())
 
 
 class TidiedStore(MemoryStore):

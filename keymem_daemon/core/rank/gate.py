@@ -51,9 +51,8 @@ class Grounds:
         near: Mapping[str, Mapping[str, float]],
         stranger: bool,
         matches: Callable[[list[str], list[str]], list[set[str]]],
-        *,
-        names: Collection[str] = (),
-        hangs: Callable[[str], bool] = lambda _: False,
+        names: Collection[str],
+        hangs: Callable[[str], bool],
     ) -> None:
         """Take the ``idf`` of every term of the query, also of those in no document; ``near`` has the worth, in (0, 1], of other terms.
 
