@@ -102,7 +102,8 @@ async def recall(
     scored = {m: value * ranking_factor(graph.memories[m], now, engine.settings.half_lives) for m, value in stage.scores.items()}
     places = await learned_first(engine, said, stage, [(m, scored[m]) for m in top(scored, FIRST)], weights, deadline)
     scored |= dict(places)
-    scored = {m: value for m, value in scored.items() if m in graph.memories}  # while vectors were awaited one may have gone
+    # While vectors were awaited a memory may have gone, or have been superseded.
+    scored = {m: value for m, value in scored.items() if graph.in_scope(m, scope)}
     candidates = _candidates(engine, asked, stage, scored, scope, weights)
     # Without a sentence to judge by the words decide alone, as they do while the model is warming.
     judged = replace(said, direction=None) if deadline.skipped and not stage.cosines else said
